@@ -1,0 +1,218 @@
+//! A view of a StatefulSet that borrows the fields the rules need and skips the rest.
+
+use serde_json::value::RawValue;
+use thiserror::Error;
+
+use super::{MANAGED_LABEL, SCHEDULING_ANNOTATION};
+use crate::binding::BINDING_ANNOTATION;
+use crate::json::{self, Node, leads, level, read};
+
+/// Why a JSON text cannot be viewed as a StatefulSet.
+#[derive(Debug, Error)]
+pub enum ViewError {
+    /// It is `null`, or was never there.
+    #[error("is null")]
+    Null,
+    /// It is no JSON, or a level that must be an object is none.
+    #[error("{0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// A member of a StatefulSet that the rules read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Member {
+    /// `metadata.name`
+    Name,
+    /// `metadata.namespace`
+    Namespace,
+    /// `metadata.uid`
+    Uid,
+    /// The annotation that carries the intent.
+    SchedulingAnnotation,
+    /// The annotation that holds the binding.
+    BindingAnnotation,
+    /// `spec.replicas`
+    Replicas,
+    /// `spec.podManagementPolicy`
+    PodManagementPolicy,
+    /// `spec.updateStrategy.rollingUpdate.partition`
+    Partition,
+    /// `spec.scheduling`
+    SchedulingField,
+    /// The label of the pod template by which the engine selects pods.
+    ManagedLabel,
+    /// `spec.template.spec.priorityClassName`
+    PriorityClassName,
+    /// `spec.template.spec.schedulerName`
+    SchedulerName,
+    /// `spec.template.spec.schedulingGroup`
+    SchedulingGroup,
+    /// `spec.template.spec.resourceClaims`
+    ResourceClaims,
+}
+
+/// The number of [`Member`]s.
+const MEMBERS: usize = 14;
+
+/// A level of a StatefulSet of which it matters whether it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// `metadata.annotations`
+    Annotations,
+    /// `spec.template`
+    Template,
+    /// `spec.template.metadata`
+    TemplateMetadata,
+    /// `spec.template.metadata.labels`
+    TemplateLabels,
+}
+
+/// The number of [`Level`]s.
+const LEVELS: usize = 4;
+
+/// Everything that is read of a StatefulSet.
+static STATEFULSET: &[Node] = &[
+    leads(
+        "metadata",
+        &[
+            read("name", Member::Name as usize),
+            read("namespace", Member::Namespace as usize),
+            read("uid", Member::Uid as usize),
+            level(
+                "annotations",
+                Level::Annotations as usize,
+                &[
+                    read(SCHEDULING_ANNOTATION, Member::SchedulingAnnotation as usize),
+                    read(BINDING_ANNOTATION, Member::BindingAnnotation as usize),
+                ],
+            ),
+        ],
+    ),
+    leads(
+        "spec",
+        &[
+            read("replicas", Member::Replicas as usize),
+            read("podManagementPolicy", Member::PodManagementPolicy as usize),
+            leads("updateStrategy", &[leads("rollingUpdate", &[read("partition", Member::Partition as usize)])]),
+            read("scheduling", Member::SchedulingField as usize),
+            level(
+                "template",
+                Level::Template as usize,
+                &[
+                    level(
+                        "metadata",
+                        Level::TemplateMetadata as usize,
+                        &[level(
+                            "labels",
+                            Level::TemplateLabels as usize,
+                            &[read(MANAGED_LABEL, Member::ManagedLabel as usize)],
+                        )],
+                    ),
+                    leads(
+                        "spec",
+                        &[
+                            read("priorityClassName", Member::PriorityClassName as usize),
+                            read("schedulerName", Member::SchedulerName as usize),
+                            read("schedulingGroup", Member::SchedulingGroup as usize),
+                            read("resourceClaims", Member::ResourceClaims as usize),
+                        ],
+                    ),
+                ],
+            ),
+        ],
+    ),
+];
+
+/// A view of a StatefulSet: the JSON text of each [`Member`] that is there. `null` means absent.
+#[derive(Clone, Debug, Default)]
+pub struct View<'a> {
+    members: [Option<&'a RawValue>; MEMBERS],
+    levels: [bool; LEVELS],
+}
+
+impl<'a> View<'a> {
+    /// Views `object`, the JSON text of a StatefulSet.
+    ///
+    /// A member that is there twice is no error, the last one counting, as for an API server: what
+    /// did not opt in must never fail here. Nor is a member of the wrong type, until it is decoded.
+    ///
+    /// # Errors
+    /// The text is absent or null, is no JSON, or is no object where it must be one.
+    pub fn new(object: Option<&'a RawValue>) -> Result<Self, ViewError> {
+        let object = object.filter(|object| object.get() != "null").ok_or(ViewError::Null)?;
+        let mut view = Self::default();
+        json::project(object.get(), STATEFULSET, &mut view.members, &mut view.levels)?;
+        Ok(view)
+    }
+
+    /// The JSON text of a member, none where it is absent.
+    pub fn get(&self, member: Member) -> Option<&'a RawValue> {
+        self.members.get(member as usize).copied().flatten()
+    }
+
+    /// Whether a level is there.
+    pub fn has(&self, level: Level) -> bool {
+        self.levels.get(level as usize).copied().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(json: &str) -> &RawValue {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn the_view_borrows_what_it_needs_and_skips_the_rest() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        let json = format!(
+            r#"{{"x": {deep}, "metadata": {{"name": "web", "managedFields": {deep},
+                "annotations": {{"a": "b", "statefulset-scheduling.dev/scheduling": "{{}}"}}}},
+                "spec": {{"replicas": 3, "template": {{"spec": {{"containers": {deep}, "schedulerName": "s"}}}}}}}}"#
+        );
+        // A raw value is itself checked without recursion.
+        let view = View::new(Some(raw(&json))).unwrap();
+        let text = |member| view.get(member).map(RawValue::get);
+        assert_eq!(text(Member::SchedulingAnnotation), Some(r#""{}""#));
+        assert_eq!(text(Member::Replicas), Some("3"));
+        assert_eq!(text(Member::SchedulerName), Some(r#""s""#));
+        assert_eq!(text(Member::SchedulingField), None);
+        assert!(view.has(Level::Annotations) && view.has(Level::Template) && !view.has(Level::TemplateMetadata));
+    }
+
+    #[test]
+    fn keys_may_be_written_with_escapes_and_the_last_of_two_counts() {
+        let json = r#"{"spec": {"replicas": 1, "scheduling": {}, "template": {}},
+                       "sp\u0065c": {"\u0072eplicas": 2, "replicas": 3}}"#;
+        let view = View::new(Some(raw(json))).unwrap();
+        assert_eq!(view.get(Member::Replicas).unwrap().get(), "3");
+        assert!(view.get(Member::SchedulingField).is_none() && !view.has(Level::Template));
+    }
+
+    #[test]
+    fn null_means_absent_at_every_level() {
+        for json in [
+            "{}",
+            r#"{"metadata": null, "spec": null}"#,
+            r#"{"metadata": {"annotations": null}, "spec": {"scheduling": null, "template": null}}"#,
+            r#"{"metadata": {"annotations": {"statefulset-scheduling.dev/scheduling": null}}}"#,
+            r#"{"spec": {"template": {"metadata": {"labels": {"statefulset-scheduling.dev/managed": null}}}}}"#,
+        ] {
+            let view = View::new(Some(raw(json))).unwrap();
+            for member in [Member::SchedulingAnnotation, Member::SchedulingField, Member::ManagedLabel] {
+                assert!(view.get(member).is_none(), "{json}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        assert!(matches!(View::new(None), Err(ViewError::Null)));
+        assert!(matches!(View::new(Some(raw("null"))), Err(ViewError::Null)));
+        for json in ["3", r#""x""#, "[]", r#"{"spec": 3}"#, r#"{"metadata": []}"#, r#"{"spec": {"template": "x"}}"#] {
+            assert!(matches!(View::new(Some(raw(json))), Err(ViewError::Json(_))), "{json}");
+        }
+    }
+}
