@@ -107,21 +107,21 @@ fn parse_bool(text: &str) -> Option<bool> {
 mod tests {
     use super::*;
 
-    fn gates(workload: bool, claims: bool) -> Result<FeatureGates, ParseError> {
-        Ok(FeatureGates { workload_with_stateful_set: workload, dra_workload_resource_claims: claims })
+    fn gates(workload: bool, claims: bool) -> FeatureGates {
+        FeatureGates { workload_with_stateful_set: workload, dra_workload_resource_claims: claims }
     }
 
     #[test]
     fn gates_are_read_as_kubernetes_reads_them() {
         for (list, expected) in [
-            ("", gates(true, true)),
-            (" , ,", gates(true, true)),
-            ("WorkloadWithStatefulSet=false", gates(false, true)),
-            (" WorkloadWithStatefulSet = F , DRAWorkloadResourceClaims=0", gates(false, false)),
-            ("AllAlpha=false", gates(false, false)),
-            ("AllAlpha=false,WorkloadWithStatefulSet=true", gates(true, false)),
-            ("WorkloadWithStatefulSet=true,AllAlpha=false", gates(true, false)),
-            ("WorkloadWithStatefulSet=false,WorkloadWithStatefulSet=true", gates(true, true)),
+            ("", Ok(gates(true, true))),
+            (" , ,", Ok(gates(true, true))),
+            ("WorkloadWithStatefulSet=false", Ok(gates(false, true))),
+            (" WorkloadWithStatefulSet = F , DRAWorkloadResourceClaims=0", Ok(gates(false, false))),
+            ("AllAlpha=false", Ok(gates(false, false))),
+            ("AllAlpha=false,WorkloadWithStatefulSet=true", Ok(gates(true, false))),
+            ("WorkloadWithStatefulSet=true,AllAlpha=false", Ok(gates(true, false))),
+            ("WorkloadWithStatefulSet=false,WorkloadWithStatefulSet=true", Ok(gates(true, true))),
             ("WorkloadWithStatefulSet", Err(ParseError::MissingValue("WorkloadWithStatefulSet".into()))),
             ("GenericWorkload=true", Err(ParseError::Unrecognized("GenericWorkload".into()))),
             ("=true", Err(ParseError::Unrecognized(String::new()))),
@@ -138,7 +138,7 @@ mod tests {
     fn gates_print_as_they_are_read() {
         for workload in [true, false] {
             for claims in [true, false] {
-                let Ok(gates) = gates(workload, claims) else { unreachable!() };
+                let gates = gates(workload, claims);
                 assert_eq!(gates.to_string().parse(), Ok(gates));
             }
         }

@@ -24,9 +24,11 @@ pub fn workload_name(owner_name: &str, owner_uid: &str) -> String {
 /// longer one is cut.
 pub fn pod_group_name(workload_name: &str, template_name: &str) -> String {
     let hash = hash(&[workload_name, template_name]);
-    let room = MAX_NAME_LENGTH.saturating_sub(hash.len()).saturating_sub(2);
-    let half = room / 2;
     let (workload, template) = (workload_name.len(), template_name.len());
+    // An empty name takes no separator.
+    let separators = usize::from(workload > 0).saturating_add(usize::from(template > 0));
+    let room = MAX_NAME_LENGTH.saturating_sub(hash.len()).saturating_sub(separators);
+    let half = room / 2;
     let (workload, template) = if workload.saturating_add(template) <= room {
         (workload, template)
     } else if workload > half && template > half {

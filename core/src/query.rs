@@ -57,7 +57,7 @@ pub enum QueryError {
     #[error("featureGates: {0}")]
     FeatureGates(gates::ParseError),
     /// Its object is no StatefulSet.
-    #[error("statefulSet {0}")]
+    #[error("statefulSet: {0}")]
     StatefulSet(#[from] ViewError),
     /// Its configuration is of the wrong type.
     #[error("{0}")]

@@ -17,7 +17,7 @@ use wasmtime_provider::{EpochDeadlines, ResourceLimits, WasmtimeEngineProviderBu
 /// The engine's stack for WebAssembly, in bytes.
 pub const MAX_WASM_STACK: usize = 512 * 1024;
 /// The most memory that an instance may take, in bytes.
-pub const MAX_MEMORY: usize = 64 * 1024 * 1024;
+pub const MAX_MEMORY: usize = 32 * 1024 * 1024;
 /// How long an evaluation may take, counted in ticks of a second: between one and two seconds.
 const DEADLINE_TICKS: u64 = 2;
 const TICK: Duration = Duration::from_secs(1);

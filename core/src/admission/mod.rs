@@ -26,12 +26,12 @@ pub fn review(request: &Request<'_>, settings: &Settings, _lookup: &dyn Lookup) 
     if is_statefulset(request) { statefulset::review(request, settings) } else { Verdict::allow() }
 }
 
-/// Answers what an engine hands to a policy. Settings that cannot be read deny what opted in, since
-/// no rule can be kept, and touch nothing else.
+/// Answers what an engine hands to a policy. Settings that cannot be read deny the creation and the
+/// update of what opted in, since no rule can be kept, and touch nothing else.
 pub fn answer(call: &Call<'_>, lookup: &dyn Lookup) -> Verdict {
     match call.settings() {
         Ok(settings) => review(&call.request, &settings, lookup),
-        Err(error) if is_statefulset(&call.request) && statefulset::opted_in(&call.request) => {
+        Err(error) if is_statefulset(&call.request) && statefulset::writes_opted_in(&call.request) => {
             Verdict::deny(500, format!("the policy cannot be applied: {error}"))
         }
         Err(_) => Verdict::allow(),

@@ -27,9 +27,13 @@ pub(super) fn review(request: &Request<'_>, settings: &Settings) -> Verdict {
     result.unwrap_or_else(|denial| *denial)
 }
 
-/// Whether either object of a request carries an intent, wherever it is carried.
-pub(super) fn opted_in(request: &Request<'_>) -> bool {
-    [request.object, request.old_object]
+/// Whether a request creates or updates what carries an intent, wherever it is carried.
+pub(super) fn writes_opted_in(request: &Request<'_>) -> bool {
+    let objects = match request.operation.as_ref() {
+        "CREATE" | "UPDATE" => [request.object, request.old_object],
+        _ => [None, None],
+    };
+    objects
         .into_iter()
         .flatten()
         .any(|object| View::new(Some(object)).is_ok_and(|view| has_intent(&view, Carriers::default())))
@@ -248,7 +252,11 @@ fn restore_binding(old: &View<'_>, new: &View<'_>, patch: &mut Patch) {
         }
         (Some(value), _) => {
             let annotations = object(BINDING_ANNOTATION, value);
-            patch.push(Operation::Add { path: path(&["metadata", "annotations"]), value: annotations });
+            patch.push(if new.has(Level::Metadata) {
+                Operation::Add { path: path(&["metadata", "annotations"]), value: annotations }
+            } else {
+                Operation::Add { path: path(&["metadata"]), value: object("annotations", annotations) }
+            });
         }
     }
 }

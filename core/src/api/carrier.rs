@@ -123,8 +123,17 @@ fn parse_annotation(value: &Value, path: &Path) -> Result<Value, Error> {
     annotation::parse(text).map_err(|error| match error {
         AnnotationError::TooLong => Error::too_long(path, MAX_ANNOTATION_LENGTH),
         AnnotationError::Empty => Error::required(path, error.to_string()),
-        error => Error::invalid(path, BadValue::String(text.clone()), error.to_string()),
+        error => Error::invalid(path, BadValue::String(beginning(text)), error.to_string()),
     })
+}
+
+/// Enough of a text to recognise it by: the reason must not drown in it.
+fn beginning(text: &str) -> String {
+    const LENGTH: usize = 80;
+    match text.get(..text.floor_char_boundary(LENGTH)) {
+        Some(beginning) if beginning.len() < text.len() => format!("{beginning}…"),
+        _ => text.to_owned(),
+    }
 }
 
 #[cfg(test)]

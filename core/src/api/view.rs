@@ -11,7 +11,7 @@ use crate::json::{self, Node, leads, level, read};
 #[derive(Debug, Error)]
 pub enum ViewError {
     /// It is `null`, or was never there.
-    #[error("is null")]
+    #[error("it is null")]
     Null,
     /// It is no JSON, or a level that must be an object is none.
     #[error("{0}")]
@@ -57,6 +57,8 @@ const MEMBERS: usize = 14;
 /// A level of a StatefulSet of which it matters whether it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
+    /// `metadata`
+    Metadata,
     /// `metadata.annotations`
     Annotations,
     /// `spec.template`
@@ -68,12 +70,13 @@ pub enum Level {
 }
 
 /// The number of [`Level`]s.
-const LEVELS: usize = 4;
+const LEVELS: usize = 5;
 
 /// Everything that is read of a StatefulSet.
 static STATEFULSET: &[Node] = &[
-    leads(
+    level(
         "metadata",
+        Level::Metadata as usize,
         &[
             read("name", Member::Name as usize),
             read("namespace", Member::Namespace as usize),

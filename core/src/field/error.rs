@@ -73,14 +73,22 @@ pub enum BadValue {
     Json(Value),
 }
 
+/// The most of a bad value that is printed, in bytes: what is wrong with it must be readable.
+const MAX_PRINTED_VALUE: usize = 4096;
+
 impl BadValue {
     fn print(&self) -> String {
-        match self {
+        let mut text = match self {
             Self::Null | Self::Json(Value::Null) => "null".to_owned(),
             Self::Int(number) => number.to_string(),
             Self::String(text) | Self::Json(Value::String(text)) => quote(text),
             Self::Json(value) => go_json(value),
+        };
+        if text.len() > MAX_PRINTED_VALUE {
+            text.truncate(text.floor_char_boundary(MAX_PRINTED_VALUE));
+            text.push('…');
         }
+        text
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is refused on create and on update, in three layers, and what is warned about.
 //!
 //! The layers are the KEP's: the structural rules of the building blocks, the rules of the
-//! StatefulSet, and those of [`workloadbuilder`](crate::workloadbuilder), which are checked on the
+//! StatefulSet, and those of [`workloadbuilder`], which are checked on the
 //! same item that is compiled later.
 
 mod declarative;
