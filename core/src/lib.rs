@@ -13,6 +13,8 @@
 //! | [`names`] | the deterministic names of both |
 //! | [`gates`] | feature gates, and what a closed one does |
 //! | [`binding`] | what the controller tells the policy about a StatefulSet's group |
+//! | [`discovery`] | which Workload and PodGroup are a StatefulSet's |
+//! | [`plan`] | what the controller does next |
 //! | [`admission`] | an admission request and its answer |
 //! | [`query`] | all of the above as one JSON question and its JSON answer |
 
@@ -33,10 +35,12 @@
 pub mod admission;
 pub mod api;
 pub mod binding;
+pub mod discovery;
 pub mod field;
 pub mod gates;
 mod json;
 pub mod names;
+pub mod plan;
 pub mod query;
 pub mod validation;
 pub mod workloadbuilder;

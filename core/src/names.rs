@@ -41,6 +41,21 @@ pub fn pod_group_name(workload_name: &str, template_name: &str) -> String {
     join(&[cut(workload_name, workload), cut(template_name, template), &hash])
 }
 
+/// The name of the PodGroup that a StatefulSet makes of a parent's template: many StatefulSets may
+/// share one, so each one's own name and UID go into the hash.
+pub fn delegated_pod_group_name(
+    workload_name: &str,
+    template_name: &str,
+    statefulset_name: &str,
+    statefulset_uid: &str,
+) -> String {
+    let hash = hash(&[workload_name, template_name, "(types.UID)", statefulset_uid]);
+    let room = MAX_NAME_LENGTH.saturating_sub(hash.len()).saturating_sub(2);
+    let template = cut(template_name, room / 2);
+    let statefulset = cut(statefulset_name, room.saturating_sub(template.len()));
+    join(&[statefulset, template, &hash])
+}
+
 /// The name of the one PodGroupTemplate of a StatefulSet: the StatefulSet's own name where that is
 /// a DNS label, else a DNS label made from it and kept unique by a hash.
 pub fn template_name(statefulset_name: &str) -> String {

@@ -28,3 +28,8 @@ pub const KIND: &str = "StatefulSet";
 pub const MANAGED_LABEL: &str = "statefulset-scheduling.dev/managed";
 /// The value of [`MANAGED_LABEL`].
 pub const MANAGED_LABEL_VALUE: &str = "true";
+/// The annotation by which a parent controller delegates: it names the template of the group in the
+/// parent's Workload.
+pub const GROUP_TEMPLATE_NAME_ANNOTATION: &str = "scheduling.k8s.io/group-template-name";
+/// The annotation by which a parent controller names its CompositePodGroup.
+pub const PARENT_COMPOSITE_POD_GROUP_ANNOTATION: &str = "scheduling.k8s.io/parent-compositepodgroup";

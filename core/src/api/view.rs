@@ -3,7 +3,9 @@
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-use super::{MANAGED_LABEL, SCHEDULING_ANNOTATION};
+use super::{
+    GROUP_TEMPLATE_NAME_ANNOTATION, MANAGED_LABEL, PARENT_COMPOSITE_POD_GROUP_ANNOTATION, SCHEDULING_ANNOTATION,
+};
 use crate::binding::BINDING_ANNOTATION;
 use crate::json::{self, Node, leads, level, read};
 
@@ -27,6 +29,14 @@ pub enum Member {
     Namespace,
     /// `metadata.uid`
     Uid,
+    /// `metadata.deletionTimestamp`
+    DeletionTimestamp,
+    /// `metadata.ownerReferences`
+    OwnerReferences,
+    /// The annotation by which a parent names the template of the group.
+    GroupTemplateName,
+    /// The annotation by which a parent names its CompositePodGroup.
+    ParentCompositePodGroup,
     /// The annotation that carries the intent.
     SchedulingAnnotation,
     /// The annotation that holds the binding.
@@ -52,7 +62,7 @@ pub enum Member {
 }
 
 /// The number of [`Member`]s.
-const MEMBERS: usize = 14;
+const MEMBERS: usize = 18;
 
 /// A level of a StatefulSet of which it matters whether it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,12 +91,16 @@ static STATEFULSET: &[Node] = &[
             read("name", Member::Name as usize),
             read("namespace", Member::Namespace as usize),
             read("uid", Member::Uid as usize),
+            read("deletionTimestamp", Member::DeletionTimestamp as usize),
+            read("ownerReferences", Member::OwnerReferences as usize),
             level(
                 "annotations",
                 Level::Annotations as usize,
                 &[
                     read(SCHEDULING_ANNOTATION, Member::SchedulingAnnotation as usize),
                     read(BINDING_ANNOTATION, Member::BindingAnnotation as usize),
+                    read(GROUP_TEMPLATE_NAME_ANNOTATION, Member::GroupTemplateName as usize),
+                    read(PARENT_COMPOSITE_POD_GROUP_ANNOTATION, Member::ParentCompositePodGroup as usize),
                 ],
             ),
         ],

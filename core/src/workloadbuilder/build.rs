@@ -88,12 +88,13 @@ impl Builder {
 
     /// A builder that makes PodGroups of a Workload that exists, whoever made it.
     pub fn from_existing_workload(workload: &Workload, owner: Owner) -> Self {
-        Self {
-            owner,
-            workload_name: workload.metadata.name.clone().unwrap_or_default(),
-            templates: workload.spec.pod_group_templates.clone().unwrap_or_default(),
-            state: State::Existing,
-        }
+        let templates = workload.spec.pod_group_templates.clone().unwrap_or_default();
+        Self::from_templates(workload.metadata.name.as_deref().unwrap_or_default(), templates, owner)
+    }
+
+    /// A builder that makes PodGroups of some templates of a Workload that exists.
+    pub fn from_templates(workload_name: &str, templates: Vec<PodGroupTemplate>, owner: Owner) -> Self {
+        Self { owner, workload_name: workload_name.to_owned(), templates, state: State::Existing }
     }
 
     /// The errors of the item; none for a Workload that exists.
