@@ -8,6 +8,7 @@
 mod annotation;
 mod carrier;
 mod configuration;
+mod selector;
 mod statefulset;
 mod view;
 
@@ -15,6 +16,7 @@ pub use crate::json::UnknownFields;
 pub use annotation::{AnnotationError, MAX_ANNOTATION_DEPTH, MAX_ANNOTATION_LENGTH};
 pub use carrier::{Carrier, Carriers, Intent, SCHEDULING_ANNOTATION, both_carriers, carried, has_intent, intent};
 pub use configuration::{StatefulSetSchedulingConfiguration, decode_configuration};
+pub use selector::label_selector;
 pub use statefulset::{PodManagementPolicy, PodResourceClaim, PodTemplate, StatefulSet};
 pub use view::{Level, Member, View, ViewError};
 

@@ -41,6 +41,8 @@ pub enum Member {
     SchedulingAnnotation,
     /// The annotation that holds the binding.
     BindingAnnotation,
+    /// `spec.selector`
+    Selector,
     /// `spec.replicas`
     Replicas,
     /// `spec.podManagementPolicy`
@@ -59,10 +61,12 @@ pub enum Member {
     SchedulingGroup,
     /// `spec.template.spec.resourceClaims`
     ResourceClaims,
+    /// `status.replicas`
+    StatusReplicas,
 }
 
 /// The number of [`Member`]s.
-const MEMBERS: usize = 18;
+const MEMBERS: usize = 20;
 
 /// A level of a StatefulSet of which it matters whether it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +112,7 @@ static STATEFULSET: &[Node] = &[
     leads(
         "spec",
         &[
+            read("selector", Member::Selector as usize),
             read("replicas", Member::Replicas as usize),
             read("podManagementPolicy", Member::PodManagementPolicy as usize),
             leads("updateStrategy", &[leads("rollingUpdate", &[read("partition", Member::Partition as usize)])]),
@@ -138,6 +143,7 @@ static STATEFULSET: &[Node] = &[
             ),
         ],
     ),
+    leads("status", &[read("replicas", Member::StatusReplicas as usize)]),
 ];
 
 /// A view of a StatefulSet: the JSON text of each [`Member`] that is there. `null` means absent.

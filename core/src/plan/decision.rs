@@ -24,6 +24,10 @@ pub struct Known {
     pub has_pods: Option<bool>,
     /// Whether the parent's Workloads were read after the StatefulSet was.
     pub parent_is_fresh: bool,
+    /// Whether the pods of a bound StatefulSet are to be looked at: once, for a group just made.
+    pub look_at_members: bool,
+    /// Whether pods of the bound StatefulSet have no group.
+    pub members_without_group: Option<bool>,
 }
 
 /// The next step.
@@ -35,6 +39,8 @@ pub enum Step {
     AskPods,
     /// Read the Workloads of the StatefulSet's parent, and plan again.
     AskParent,
+    /// Ask whether pods of the StatefulSet have no group, and plan again.
+    AskMembers,
     /// Create the Workload.
     CreateWorkload(Box<Workload>),
     /// Create the PodGroup.
@@ -60,7 +66,7 @@ impl Step {
     /// Whether the step changes anything in the cluster.
     pub fn change(&self) -> Change {
         match self {
-            Self::Rest | Self::AskPods | Self::AskParent => Change::None,
+            Self::Rest | Self::AskPods | Self::AskParent | Self::AskMembers => Change::None,
             _ => Change::Write,
         }
     }

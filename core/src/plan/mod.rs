@@ -245,7 +245,22 @@ impl Planner<'_> {
             replicas,
         })));
         let policy = source.template.scheduling_policy.gang.as_ref().map_or(PolicyType::Basic, |_| PolicyType::Gang);
-        decision.bound(policy)
+        self.look_at_members(decision.bound(policy))
+    }
+
+    /// Pods that were stamped and yet have no group: the API server dropped it.
+    fn look_at_members(&self, decision: Decision) -> Decision {
+        let at_rest = decision.step == Step::Rest && self.subject.has_members && self.subject.labelled;
+        match self.known.members_without_group {
+            Some(true) => decision.report(
+                Reason::MembersWithoutGroup,
+                "pods of this StatefulSet have no spec.schedulingGroup: the API server drops it while the feature gate \
+                 GenericWorkload is off, and they are scheduled one by one"
+                    .to_owned(),
+            ),
+            None if at_rest && self.known.look_at_members => Decision { step: Step::AskMembers, ..decision },
+            _ => decision,
+        }
     }
 
     /// Objects are made only while there are no pods: a pod can never join a group later.

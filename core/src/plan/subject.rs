@@ -29,6 +29,8 @@ pub struct Subject {
     pub spec: StatefulSet,
     /// The intent, or why it cannot be read.
     pub intent: Result<Intent, ErrorList>,
+    /// The selector of its pods, as in a query; none where it cannot be read.
+    pub selector: Option<String>,
     /// The controller that owns it.
     pub parent: Option<Parent>,
     /// The template that a parent names.
@@ -39,6 +41,8 @@ pub struct Subject {
     pub labelled: bool,
     /// The text of the binding that it carries.
     pub binding: Option<String>,
+    /// Whether its status tells of pods.
+    pub has_members: bool,
 }
 
 impl Subject {
@@ -67,11 +71,16 @@ impl Subject {
         };
         Some(Self {
             deleting: view.get(Member::DeletionTimestamp).is_some(),
+            selector: view
+                .get(Member::Selector)
+                .and_then(|raw| serde_json::from_str(raw.get()).ok())
+                .and_then(|selector: Value| api::label_selector(&selector)),
             parent: parent(view),
             group_template_name: text(Member::GroupTemplateName).filter(|name| !name.is_empty()),
             parent_composite_pod_group: text(Member::ParentCompositePodGroup).filter(|name| !name.is_empty()),
             labelled: text(Member::ManagedLabel).is_some_and(|value| value == MANAGED_LABEL_VALUE),
             binding: text(Member::BindingAnnotation),
+            has_members: view.get(Member::StatusReplicas).is_some_and(|replicas| replicas.get() != "0"),
             name,
             namespace,
             uid,

@@ -1,0 +1,144 @@
+//! Events on StatefulSets. They are emitted in the background: an event that cannot be written holds
+//! back nothing.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use statefulset_scheduling_core::api::{API_VERSION, KIND};
+use statefulset_scheduling_core::plan::{Reason, Report, Subject};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::index::Key;
+use crate::kube_api::FIELD_MANAGER;
+use crate::metrics::Metrics;
+
+/// How many events wait to be emitted; more are dropped, and counted.
+const WAITING: usize = 4096;
+/// The API's bound on a message, in bytes.
+const MAX_MESSAGE: usize = 1024;
+
+struct Emission {
+    reference: ObjectReference,
+    report: Report,
+}
+
+/// What was last said about a StatefulSet, by reason.
+#[derive(Default)]
+struct Said {
+    /// Which StatefulSet of the name it was.
+    uid: String,
+    messages: HashMap<Reason, String>,
+}
+
+/// Emits events, each once for as long as its cause stays the same.
+pub struct Events {
+    sender: Mutex<Option<mpsc::Sender<Emission>>>,
+    said: Mutex<HashMap<Key, Said>>,
+    metrics: Arc<Metrics>,
+}
+
+impl Events {
+    /// Starts to emit. The task ends once [`Events::close`] was called and everything is emitted.
+    pub fn start(client: kube::Client, instance: Option<String>, metrics: Arc<Metrics>) -> (Self, JoinHandle<()>) {
+        let (sender, mut emissions) = mpsc::channel::<Emission>(WAITING);
+        let recorder = Recorder::new(client, Reporter { controller: FIELD_MANAGER.to_owned(), instance });
+        let counted = Arc::clone(&metrics);
+        let task = tokio::spawn(async move {
+            while let Some(Emission { reference, report }) = emissions.recv().await {
+                let result = recorder.publish(&event(&report), &reference).await;
+                let code = match &result {
+                    Ok(()) => 201,
+                    Err(kube::Error::Api(status)) => status.code,
+                    Err(_) => 0,
+                };
+                counted.request("create", "events", code);
+                if let Err(error) = result {
+                    tracing::debug!(%error, reason = report.reason.as_str(), "an event was not emitted");
+                }
+            }
+        });
+        (Self { sender: Mutex::new(Some(sender)), said: Mutex::default(), metrics }, task)
+    }
+
+    /// Events that go nowhere.
+    pub fn none(metrics: Arc<Metrics>) -> Self {
+        Self { sender: Mutex::new(None), said: Mutex::default(), metrics }
+    }
+
+    /// Says what holds about a StatefulSet now. What was said already is not said again.
+    pub fn say(&self, subject: &Subject, reports: &[Report]) {
+        let key = Key::new(&subject.namespace, &subject.name);
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if reports.is_empty() && !said.contains_key(&key) {
+            return;
+        }
+        let Said { uid, messages: before } = said.entry(key.clone()).or_default();
+        if *uid != subject.uid {
+            uid.clone_from(&subject.uid);
+            before.clear();
+        }
+        let new: Vec<_> =
+            reports.iter().filter(|report| before.get(&report.reason) != Some(&report.message)).cloned().collect();
+        *before = reports.iter().map(|report| (report.reason, report.message.clone())).collect();
+        if before.is_empty() {
+            said.remove(&key);
+        }
+        drop(said);
+        for report in new {
+            self.emit(subject, report);
+        }
+    }
+
+    /// Emits one event.
+    pub fn emit(&self, subject: &Subject, report: Report) {
+        if report.reason.is_warning() {
+            tracing::warn!(statefulset = %Key::new(&subject.namespace, &subject.name), reason = report.reason.as_str(), "{}", report.message);
+        } else {
+            tracing::info!(statefulset = %Key::new(&subject.namespace, &subject.name), reason = report.reason.as_str(), "{}", report.message);
+        }
+        let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(sender) = sender.as_ref() else { return };
+        if sender.try_send(Emission { reference: reference(subject), report }).is_err() {
+            self.metrics.dropped_event();
+        }
+    }
+
+    /// A StatefulSet is gone: nothing is remembered of it.
+    pub fn forget(&self, key: &Key) {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+
+    /// Takes no further event.
+    pub fn close(&self) {
+        self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+fn reference(subject: &Subject) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(API_VERSION.to_owned()),
+        kind: Some(KIND.to_owned()),
+        namespace: Some(subject.namespace.clone()),
+        name: Some(subject.name.clone()),
+        uid: Some(subject.uid.clone()),
+        ..ObjectReference::default()
+    }
+}
+
+fn event(report: &Report) -> Event {
+    let mut note = report.message.clone();
+    if note.len() > MAX_MESSAGE {
+        note.truncate(note.floor_char_boundary(MAX_MESSAGE - '…'.len_utf8()));
+        note.push('…');
+    }
+    Event {
+        type_: if report.reason.is_warning() { EventType::Warning } else { EventType::Normal },
+        reason: report.reason.as_str().to_owned(),
+        note: Some(note),
+        action: "Reconcile".to_owned(),
+        secondary: None,
+    }
+}

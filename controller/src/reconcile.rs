@@ -1,0 +1,263 @@
+//! Plan, then act, one step at a time, until there is nothing to do.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use k8s_openapi::api::scheduling::v1beta1::{PodGroup, Workload};
+use statefulset_scheduling_core::api::Carriers;
+use statefulset_scheduling_core::plan::{self, Change, Decision, Known, Reason, Report, Settings, Step, Subject};
+use statefulset_scheduling_core::workloadbuilder::PolicyType;
+
+use crate::api::{Api, Stored};
+use crate::events::Events;
+use crate::failure::Failure;
+use crate::index::{Concerned, Index, Key};
+use crate::metrics::Metrics;
+use crate::queue::Outcome;
+
+/// More steps than any plan takes: what takes more is tried again later.
+const MAX_STEPS: usize = 16;
+
+/// What a reconcile needs.
+pub struct Reconciler<A> {
+    /// The API server.
+    pub api: A,
+    /// What is known of the cluster.
+    pub index: Arc<Mutex<Index>>,
+    /// Where events go.
+    pub events: Events,
+    /// What is measured.
+    pub metrics: Arc<Metrics>,
+    /// How the plan is made.
+    pub settings: Settings,
+    /// Where intents are read from.
+    pub carriers: Carriers,
+    /// Whether writes are only logged.
+    pub dry_run: bool,
+    progress: Mutex<HashMap<Key, Progress>>,
+}
+
+/// What is remembered of a StatefulSet: for the metrics, and to look at its first pods once.
+#[derive(Clone, Copy, Default)]
+struct Progress {
+    /// Since when something is out of step.
+    since: Option<Instant>,
+    creating: bool,
+    /// Whether this process made its group and has not looked at its pods.
+    new: bool,
+    policy: Option<PolicyType>,
+}
+
+impl<A: Api> Reconciler<A> {
+    /// A reconciler that writes.
+    pub fn new(
+        api: A,
+        index: Arc<Mutex<Index>>,
+        events: Events,
+        metrics: Arc<Metrics>,
+        settings: Settings,
+        carriers: Carriers,
+    ) -> Self {
+        Self { api, index, events, metrics, settings, carriers, dry_run: false, progress: Mutex::default() }
+    }
+
+    /// Brings a StatefulSet's objects to where they should be.
+    pub async fn reconcile(&self, key: &Key) -> Outcome {
+        let start = Instant::now();
+        let outcome = match self.run(key).await {
+            Ok(()) => Outcome::Done,
+            Err(failure) => {
+                tracing::debug!(statefulset = %key, %failure, "not finished");
+                failure.outcome()
+            }
+        };
+        self.metrics.reconciled(start.elapsed());
+        outcome
+    }
+
+    async fn run(&self, key: &Key) -> Result<(), Failure> {
+        let mut known = Known { look_at_members: self.is_new(key), ..Known::default() };
+        for _ in 0..MAX_STEPS {
+            let Some((subject, decision)) = self.plan(key, known) else {
+                self.forget(key);
+                return Ok(());
+            };
+            self.events.say(&subject, &decision.reports);
+            self.note(key, &decision);
+            if decision.step.change() == Change::Write && self.dry_run {
+                tracing::info!(statefulset = %key, step = ?decision.step, "would write");
+                return Ok(());
+            }
+            match &decision.step {
+                Step::Rest => return Ok(()),
+                Step::AskPods => known.has_pods = Some(self.api.has_pods(&subject).await?),
+                Step::AskParent => {
+                    for stored in self.api.workloads(&subject.namespace).await? {
+                        self.apply_workload(stored);
+                    }
+                    known.parent_is_fresh = true;
+                }
+                Step::AskMembers => {
+                    known.members_without_group = Some(self.api.has_members_without_group(&subject).await?);
+                    self.progress().entry(key.clone()).or_default().new = false;
+                }
+                step => self.write(&subject, step).await?,
+            }
+        }
+        Err(Failure::Later { message: "the plan does not come to rest".to_owned(), wait: None })
+    }
+
+    fn plan(&self, key: &Key, known: Known) -> Option<(Arc<Subject>, Decision)> {
+        let index = self.index();
+        let subject = index.subject(key)?;
+        let decision = plan::plan(&subject, &*index, known, &self.settings);
+        Some((subject, decision))
+    }
+
+    async fn write(&self, subject: &Subject, step: &Step) -> Result<(), Failure> {
+        let namespace = &subject.namespace;
+        match step {
+            Step::CreateWorkload(workload) => {
+                let name = workload.metadata.name.as_deref().unwrap_or_default();
+                let stored = match self.api.create_workload(workload).await {
+                    Err(Failure::AlreadyExists) => self.api.workload(namespace, name).await?,
+                    created => self.created(subject, step, created)?,
+                };
+                self.must_concern(subject, &self.apply_workload(stored), name)
+            }
+            Step::CreatePodGroup(pod_group) => {
+                let name = pod_group.metadata.name.as_deref().unwrap_or_default();
+                let stored = match self.api.create_pod_group(pod_group).await {
+                    Err(Failure::AlreadyExists) => self.api.pod_group(namespace, name).await?,
+                    created => self.created(subject, step, created)?,
+                };
+                self.must_concern(subject, &self.apply_pod_group(stored), name)
+            }
+            Step::SetWorkloadMinCount(change) => {
+                let patched = self.api.patch_workload(namespace, &change.name, &change.json_patch()).await;
+                let stored = match patched {
+                    // The next plan must see what is there now.
+                    Err(Failure::Conflict(_)) => self.api.workload(namespace, &change.name).await?,
+                    patched => patched?,
+                };
+                self.apply_workload(stored);
+                Ok(())
+            }
+            Step::SetPodGroupMinCount(change) => {
+                let patched = self.api.patch_pod_group(namespace, &change.name, &change.json_patch()).await;
+                let stored = match patched {
+                    Err(Failure::Conflict(_)) => self.api.pod_group(namespace, &change.name).await?,
+                    patched => patched?,
+                };
+                self.apply_pod_group(stored);
+                Ok(())
+            }
+            Step::PublishBinding(binding) => {
+                let patch = plan::binding_patch(&subject.uid, binding.as_deref());
+                let stored = self.api.patch_statefulset(namespace, &subject.name, &patch).await?;
+                let after = stored.object.subject(self.carriers);
+                self.index().apply_subject(Key::new(namespace, &subject.name), stored.version, after);
+                Ok(())
+            }
+            Step::Rest | Step::AskPods | Step::AskParent | Step::AskMembers => Ok(()),
+        }
+    }
+
+    /// Tells of a creation, or of why there was none.
+    fn created<T>(
+        &self,
+        subject: &Subject,
+        step: &Step,
+        created: Result<Stored<T>, Failure>,
+    ) -> Result<Stored<T>, Failure> {
+        match &created {
+            Ok(_) => {
+                if let Some(report) = step.success() {
+                    self.events.emit(subject, report);
+                }
+            }
+            Err(Failure::NotLeading) => {}
+            Err(failure) => {
+                self.metrics.creation_error();
+                let report = Report { reason: Reason::WorkloadCreationFailed, message: failure.to_string() };
+                self.events.say(subject, &[report]);
+            }
+        }
+        created
+    }
+
+    /// An object that has the name of ours and is not ours keeps ours from being made: that is not
+    /// to be tried again at once.
+    fn must_concern(&self, subject: &Subject, concerned: &Concerned, name: &str) -> Result<(), Failure> {
+        if concerned.contains(&Key::new(&subject.namespace, &subject.name)) {
+            return Ok(());
+        }
+        self.metrics.creation_error();
+        let message = format!("{name} exists already, and is somebody else's");
+        let report = Report { reason: Reason::WorkloadCreationFailed, message: message.clone() };
+        self.events.say(subject, &[report]);
+        Err(Failure::Later { message, wait: None })
+    }
+
+    fn apply_workload(&self, stored: Stored<Workload>) -> Concerned {
+        let metadata = &stored.object.metadata;
+        let key =
+            Key::new(metadata.namespace.as_deref().unwrap_or_default(), metadata.name.as_deref().unwrap_or_default());
+        self.index().apply_workload(key, stored.version, stored.object.into())
+    }
+
+    fn apply_pod_group(&self, stored: Stored<PodGroup>) -> Concerned {
+        let metadata = &stored.object.metadata;
+        let key =
+            Key::new(metadata.namespace.as_deref().unwrap_or_default(), metadata.name.as_deref().unwrap_or_default());
+        self.index().apply_pod_group(key, stored.version, stored.object.into())
+    }
+
+    fn index(&self) -> MutexGuard<'_, Index> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn progress(&self) -> MutexGuard<'_, HashMap<Key, Progress>> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_new(&self, key: &Key) -> bool {
+        self.progress().get(key).is_some_and(|progress| progress.new)
+    }
+
+    /// Measures how long it takes to get into step.
+    fn note(&self, key: &Key, decision: &Decision) {
+        let mut progress = self.progress();
+        let entry = progress.entry(key.clone()).or_default();
+        match &decision.step {
+            Step::Rest | Step::AskMembers => {
+                if let Some(since) = entry.since.take()
+                    && decision.policy.is_some()
+                {
+                    if entry.creating {
+                        self.metrics.created(since.elapsed());
+                    } else {
+                        self.metrics.resized(since.elapsed());
+                    }
+                }
+                entry.creating = false;
+                if entry.policy != decision.policy {
+                    self.metrics.bound(entry.policy, decision.policy);
+                    entry.policy = decision.policy;
+                }
+            }
+            step => {
+                entry.since.get_or_insert_with(Instant::now);
+                entry.creating |= matches!(step, Step::AskPods | Step::CreateWorkload(_) | Step::CreatePodGroup(_));
+                entry.new |= matches!(step, Step::CreatePodGroup(_));
+            }
+        }
+    }
+
+    fn forget(&self, key: &Key) {
+        self.events.forget(key);
+        let before = self.progress().remove(key);
+        self.metrics.bound(before.and_then(|progress| progress.policy), None);
+    }
+}
