@@ -25,12 +25,28 @@ struct Emission {
     report: Report,
 }
 
-/// What was last said about a StatefulSet, by reason.
+/// Messages by their reason.
+#[derive(Default)]
+struct Messages(HashMap<Reason, String>);
+
+impl Messages {
+    fn new(reports: &[Report]) -> Self {
+        Self(reports.iter().map(|report| (report.reason, report.message.clone())).collect())
+    }
+
+    /// The reports that are not among these.
+    fn differ(&self, reports: &[Report]) -> Vec<Report> {
+        reports.iter().filter(|report| self.0.get(&report.reason) != Some(&report.message)).cloned().collect()
+    }
+}
+
+/// What was last said about a StatefulSet.
 #[derive(Default)]
 struct Said {
     /// Which StatefulSet of the name it was.
     uid: String,
-    messages: HashMap<Reason, String>,
+    standing: Messages,
+    failures: Messages,
 }
 
 /// Emits events, each once for as long as its cause stays the same.
@@ -70,26 +86,45 @@ impl Events {
 
     /// Says what holds about a StatefulSet now. What was said already is not said again.
     pub fn say(&self, subject: &Subject, reports: &[Report]) {
-        let key = Key::new(&subject.namespace, &subject.name);
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if reports.is_empty() && !said.contains_key(&key) {
-            return;
-        }
-        let Said { uid, messages: before } = said.entry(key.clone()).or_default();
-        if *uid != subject.uid {
-            uid.clone_from(&subject.uid);
-            before.clear();
-        }
-        let new: Vec<_> =
-            reports.iter().filter(|report| before.get(&report.reason) != Some(&report.message)).cloned().collect();
-        *before = reports.iter().map(|report| (report.reason, report.message.clone())).collect();
-        if before.is_empty() {
-            said.remove(&key);
-        }
-        drop(said);
+        let new = self.with_said(subject, |said| {
+            let new = said.standing.differ(reports);
+            said.standing = Messages::new(reports);
+            new
+        });
         for report in new {
             self.emit(subject, report);
         }
+    }
+
+    /// Says that a write failed. The same failure is not said again until a write succeeds.
+    pub fn failed(&self, subject: &Subject, report: Report) {
+        let new = self.with_said(subject, |said| {
+            let new = said.failures.differ(std::slice::from_ref(&report));
+            said.failures = Messages::new(&[report]);
+            new
+        });
+        for report in new {
+            self.emit(subject, report);
+        }
+    }
+
+    /// A write succeeded.
+    pub fn succeeded(&self, subject: &Subject) {
+        self.with_said(subject, |said| said.failures = Messages::default());
+    }
+
+    fn with_said<T>(&self, subject: &Subject, change: impl FnOnce(&mut Said) -> T) -> T {
+        let key = Key::new(&subject.namespace, &subject.name);
+        let mut all = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut said = all.remove(&key).filter(|said| said.uid == subject.uid).unwrap_or_default();
+        let result = change(&mut said);
+        // At rest there is nothing to say, and nothing to remember.
+        if said.standing.0.is_empty() && said.failures.0.is_empty() {
+            return result;
+        }
+        said.uid.clone_from(&subject.uid);
+        all.insert(key, said);
+        result
     }
 
     /// Emits one event.

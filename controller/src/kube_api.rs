@@ -4,6 +4,7 @@
 use std::fmt::Debug;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::scheduling::v1beta1::{PodGroup, Workload};
@@ -26,6 +27,10 @@ use crate::object::StatefulSet;
 
 /// The name under which fields are managed.
 pub const FIELD_MANAGER: &str = "statefulset-scheduling-controller";
+
+/// How long an answer may take. A request that is given up may have been done: the next attempt
+/// finds out.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How many pods are read at once: one is enough, unless the selector matches another's pods.
 const PODS_PAGE: u32 = 10;
@@ -78,14 +83,17 @@ impl KubeApi {
         if access == Access::Write && !self.fence.holds() {
             return Err(Failure::NotLeading);
         }
-        let result = request.await;
+        let result = tokio::time::timeout(REQUEST_TIMEOUT, request).await;
         let code = match &result {
-            Ok(_) => 200,
-            Err(kube::Error::Api(status)) => status.code,
-            Err(_) => 0,
+            Ok(Ok(_)) => 200,
+            Ok(Err(kube::Error::Api(status))) => status.code,
+            Ok(Err(_)) | Err(_) => 0,
         };
         self.metrics.request(verb, &K::plural(&()), code);
-        result.map_err(failure)
+        match result {
+            Ok(result) => result.map_err(failure),
+            Err(_) => Err(Failure::Later { message: format!("no answer in {REQUEST_TIMEOUT:?}"), wait: None }),
+        }
     }
 
     async fn get<K: Namespaced>(&self, namespace: &str, name: &str) -> Result<Stored<K>, Failure> {

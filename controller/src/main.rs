@@ -10,7 +10,10 @@ use tracing_subscriber::EnvFilter;
 async fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     log(arguments.log_format);
-    let client = kube::Client::try_default().await?;
+    let mut config = kube::Config::infer().await?;
+    // The queue retries, and only the object that failed waits.
+    config.default_retry = false;
+    let client = kube::Client::try_from(config)?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let shutdown = async move {

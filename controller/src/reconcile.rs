@@ -1,6 +1,6 @@
 //! Plan, then act, one step at a time, until there is nothing to do.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use statefulset_scheduling_core::workloadbuilder::PolicyType;
 use crate::api::{Api, Stored};
 use crate::events::Events;
 use crate::failure::Failure;
-use crate::index::{Concerned, Index, Key};
+use crate::index::{Index, Key};
 use crate::metrics::Metrics;
 use crate::queue::Outcome;
 
@@ -78,6 +78,7 @@ impl<A: Api> Reconciler<A> {
 
     async fn run(&self, key: &Key) -> Result<(), Failure> {
         let mut known = Known { look_at_members: self.is_new(key), ..Known::default() };
+        let mut met = HashSet::new();
         for _ in 0..MAX_STEPS {
             let Some((subject, decision)) = self.plan(key, known) else {
                 self.forget(key);
@@ -102,7 +103,7 @@ impl<A: Api> Reconciler<A> {
                     known.members_without_group = Some(self.api.has_members_without_group(&subject).await?);
                     self.progress().entry(key.clone()).or_default().new = false;
                 }
-                step => self.write(&subject, step).await?,
+                step => self.write(&subject, step, &mut met).await?,
             }
         }
         Err(Failure::Later { message: "the plan does not come to rest".to_owned(), wait: None })
@@ -115,47 +116,55 @@ impl<A: Api> Reconciler<A> {
         Some((subject, decision))
     }
 
-    async fn write(&self, subject: &Subject, step: &Step) -> Result<(), Failure> {
+    /// Makes a write, and puts its answer into the index. `met` has the names that were taken already.
+    async fn write(&self, subject: &Subject, step: &Step, met: &mut HashSet<String>) -> Result<(), Failure> {
         let namespace = &subject.namespace;
         match step {
             Step::CreateWorkload(workload) => {
                 let name = workload.metadata.name.as_deref().unwrap_or_default();
                 let stored = match self.api.create_workload(workload).await {
-                    Err(Failure::AlreadyExists) => self.api.workload(namespace, name).await?,
+                    Err(Failure::AlreadyExists) => {
+                        self.meet(subject, name, met)?;
+                        self.api.workload(namespace, name).await?
+                    }
                     created => self.created(subject, step, created)?,
-                };
-                self.must_concern(subject, &self.apply_workload(stored), name)
-            }
-            Step::CreatePodGroup(pod_group) => {
-                let name = pod_group.metadata.name.as_deref().unwrap_or_default();
-                let stored = match self.api.create_pod_group(pod_group).await {
-                    Err(Failure::AlreadyExists) => self.api.pod_group(namespace, name).await?,
-                    created => self.created(subject, step, created)?,
-                };
-                self.must_concern(subject, &self.apply_pod_group(stored), name)
-            }
-            Step::SetWorkloadMinCount(change) => {
-                let patched = self.api.patch_workload(namespace, &change.name, &change.json_patch()).await;
-                let stored = match patched {
-                    // The next plan must see what is there now.
-                    Err(Failure::Conflict(_)) => self.api.workload(namespace, &change.name).await?,
-                    patched => patched?,
                 };
                 self.apply_workload(stored);
                 Ok(())
             }
-            Step::SetPodGroupMinCount(change) => {
-                let patched = self.api.patch_pod_group(namespace, &change.name, &change.json_patch()).await;
-                let stored = match patched {
-                    Err(Failure::Conflict(_)) => self.api.pod_group(namespace, &change.name).await?,
-                    patched => patched?,
+            Step::CreatePodGroup(pod_group) => {
+                let name = pod_group.metadata.name.as_deref().unwrap_or_default();
+                let stored = match self.api.create_pod_group(pod_group).await {
+                    Err(Failure::AlreadyExists) => {
+                        self.meet(subject, name, met)?;
+                        self.api.pod_group(namespace, name).await?
+                    }
+                    created => self.created(subject, step, created)?,
                 };
                 self.apply_pod_group(stored);
                 Ok(())
             }
+            Step::SetWorkloadMinCount(change) => {
+                let patched = self.api.patch_workload(namespace, &change.name, &change.json_patch()).await;
+                if let Err(Failure::Conflict(_)) = &patched {
+                    // The next attempt must see what is there now.
+                    self.apply_workload(self.api.workload(namespace, &change.name).await?);
+                }
+                self.apply_workload(self.written(subject, patched)?);
+                Ok(())
+            }
+            Step::SetPodGroupMinCount(change) => {
+                let patched = self.api.patch_pod_group(namespace, &change.name, &change.json_patch()).await;
+                if let Err(Failure::Conflict(_)) = &patched {
+                    self.apply_pod_group(self.api.pod_group(namespace, &change.name).await?);
+                }
+                self.apply_pod_group(self.written(subject, patched)?);
+                Ok(())
+            }
             Step::PublishBinding(binding) => {
                 let patch = plan::binding_patch(&subject.uid, binding.as_deref());
-                let stored = self.api.patch_statefulset(namespace, &subject.name, &patch).await?;
+                let patched = self.api.patch_statefulset(namespace, &subject.name, &patch).await;
+                let stored = self.written(subject, patched)?;
                 let after = stored.object.subject(self.carriers);
                 self.index().apply_subject(Key::new(namespace, &subject.name), stored.version, after);
                 Ok(())
@@ -173,6 +182,7 @@ impl<A: Api> Reconciler<A> {
     ) -> Result<Stored<T>, Failure> {
         match &created {
             Ok(_) => {
+                self.events.succeeded(subject);
                 if let Some(report) = step.success() {
                     self.events.emit(subject, report);
                 }
@@ -181,37 +191,51 @@ impl<A: Api> Reconciler<A> {
             Err(failure) => {
                 self.metrics.creation_error();
                 let report = Report { reason: Reason::WorkloadCreationFailed, message: failure.to_string() };
-                self.events.say(subject, &[report]);
+                self.events.failed(subject, report);
             }
         }
         created
     }
 
-    /// An object that has the name of ours and is not ours keeps ours from being made: that is not
-    /// to be tried again at once.
-    fn must_concern(&self, subject: &Subject, concerned: &Concerned, name: &str) -> Result<(), Failure> {
-        if concerned.contains(&Key::new(&subject.namespace, &subject.name)) {
+    /// Tells of an update that fails until something changes.
+    fn written<T>(&self, subject: &Subject, written: Result<Stored<T>, Failure>) -> Result<Stored<T>, Failure> {
+        match &written {
+            Ok(_) => self.events.succeeded(subject),
+            Err(Failure::Terminal(message)) => {
+                let report = Report { reason: Reason::WorkloadUpdateFailed, message: message.clone() };
+                self.events.failed(subject, report);
+            }
+            Err(_) => {}
+        }
+        written
+    }
+
+    /// An object of the name that ours would have is there. Once, it is looked at: it may be ours,
+    /// from an attempt whose answer was lost. If it is planned again it is not, and keeps ours from
+    /// being made until it is gone.
+    fn meet(&self, subject: &Subject, name: &str, met: &mut HashSet<String>) -> Result<(), Failure> {
+        if met.insert(name.to_owned()) {
             return Ok(());
         }
         self.metrics.creation_error();
-        let message = format!("{name} exists already, and is somebody else's");
+        let message = format!("{name} exists already, and is not this StatefulSet's");
         let report = Report { reason: Reason::WorkloadCreationFailed, message: message.clone() };
-        self.events.say(subject, &[report]);
+        self.events.failed(subject, report);
         Err(Failure::Later { message, wait: None })
     }
 
-    fn apply_workload(&self, stored: Stored<Workload>) -> Concerned {
+    fn apply_workload(&self, stored: Stored<Workload>) {
         let metadata = &stored.object.metadata;
         let key =
             Key::new(metadata.namespace.as_deref().unwrap_or_default(), metadata.name.as_deref().unwrap_or_default());
-        self.index().apply_workload(key, stored.version, stored.object.into())
+        self.index().apply_workload(key, stored.version, stored.object.into());
     }
 
-    fn apply_pod_group(&self, stored: Stored<PodGroup>) -> Concerned {
+    fn apply_pod_group(&self, stored: Stored<PodGroup>) {
         let metadata = &stored.object.metadata;
         let key =
             Key::new(metadata.namespace.as_deref().unwrap_or_default(), metadata.name.as_deref().unwrap_or_default());
-        self.index().apply_pod_group(key, stored.version, stored.object.into())
+        self.index().apply_pod_group(key, stored.version, stored.object.into());
     }
 
     fn index(&self) -> MutexGuard<'_, Index> {

@@ -276,7 +276,7 @@ mod tests {
         Identity::from(&serde_json::from_value::<ObjectMeta>(metadata.clone()).unwrap())
     }
 
-    fn workload_of(name: &str, managed_by: Option<&str>, owners: &[Value], controller: Value) -> Workload {
+    fn workload_of(name: &str, managed_by: Option<&str>, owners: &[Value], controller: &Value) -> Workload {
         let object = json!({"metadata": metadata(name, managed_by, owners), "spec": {"controllerRef": controller}});
         serde_json::from_value::<api::Workload>(object).unwrap().into()
     }
@@ -385,40 +385,43 @@ mod tests {
 
     #[test]
     fn a_reference_without_a_group_is_to_the_core_group() {
-        let workload = workload_of("a", None, &[], json!({"kind": "StatefulSet", "name": "web"}));
+        let workload = workload_of("a", None, &[], &json!({"kind": "StatefulSet", "name": "web"}));
         assert_eq!(workload.controller.as_ref().map(|controller| controller.api_group.as_str()), Some(""));
         assert_eq!(find_workload(vec![workload]), "none");
     }
 
     #[test]
     fn a_workload_is_found_by_its_controller_ref_alone() {
-        let mine = || workload_of("any-name", None, &[], of_web());
+        let mine = || workload_of("any-name", None, &[], &of_web());
         assert_eq!(find_workload(vec![mine()]), "any-name");
         for (group, kind, name) in
             [("apps", "StatefulSet", "other"), ("apps", "Deployment", "web"), ("", "StatefulSet", "web")]
         {
             let controller = json!({"apiGroup": group, "kind": kind, "name": name});
-            let other = workload_of("web", Some(MANAGED_BY), &[statefulset(UID)], controller);
+            let other = workload_of("web", Some(MANAGED_BY), &[statefulset(UID)], &controller);
             assert_eq!(find_workload(vec![other.clone()]), "none");
             assert_eq!(find_workload(vec![mine(), other]), "any-name");
         }
-        assert_eq!(find_workload(vec![workload_of("web", Some(MANAGED_BY), &[statefulset(UID)], Value::Null)]), "none");
+        assert_eq!(
+            find_workload(vec![workload_of("web", Some(MANAGED_BY), &[statefulset(UID)], &Value::Null)]),
+            "none"
+        );
     }
 
     #[test]
     fn a_workload_of_an_earlier_stateful_set_is_none_and_does_not_count() {
-        let earlier = || workload_of("earlier", Some(MANAGED_BY), &[statefulset("uid-earlier")], of_web());
-        let ours = workload_of("ours", Some(MANAGED_BY), &[statefulset(UID)], of_web());
+        let earlier = || workload_of("earlier", Some(MANAGED_BY), &[statefulset("uid-earlier")], &of_web());
+        let ours = workload_of("ours", Some(MANAGED_BY), &[statefulset(UID)], &of_web());
         assert_eq!(find_workload(vec![earlier()]), "none");
         assert_eq!(find_workload(vec![earlier(), ours]), "ours");
         // Without the mark it is somebody's, whoever owns it.
-        let foreign = workload_of("foreign", None, &[statefulset("uid-earlier")], of_web());
+        let foreign = workload_of("foreign", None, &[statefulset("uid-earlier")], &of_web());
         assert_eq!(find_workload(vec![earlier(), foreign]), "foreign");
     }
 
     #[test]
     fn several_are_told_by_their_names_in_order() {
-        let named = |name| workload_of(name, None, &[], of_web());
+        let named = |name| workload_of(name, None, &[], &of_web());
         assert_eq!(find_workload(vec![named("c"), named("a"), named("b")]), "a and b and c");
         let group = |name| group_of(name, None, &[], "t");
         assert_eq!(find_group(vec![group("b"), group("a")], None), "a and b");
@@ -426,14 +429,14 @@ mod tests {
 
     #[test]
     fn one_that_is_being_deleted_comes_before_all_others() {
-        let mut leaving = workload_of("z", None, &[], of_web());
+        let mut leaving = workload_of("z", None, &[], &of_web());
         leaving.identity.deleting = true;
-        let named = |name| workload_of(name, None, &[], of_web());
+        let named = |name| workload_of(name, None, &[], &of_web());
         assert_eq!(find_workload(vec![leaving.clone()]), "z leaves");
         assert_eq!(find_workload(vec![named("a"), leaving.clone()]), "z leaves");
         assert_eq!(find_workload(vec![named("a"), named("b"), leaving]), "z leaves");
         // Unless it is none of the candidates.
-        let mut earlier = workload_of("z", Some(MANAGED_BY), &[statefulset("uid-earlier")], of_web());
+        let mut earlier = workload_of("z", Some(MANAGED_BY), &[statefulset("uid-earlier")], &of_web());
         earlier.identity.deleting = true;
         assert_eq!(find_workload(vec![named("a"), earlier]), "a");
     }
@@ -442,13 +445,13 @@ mod tests {
     fn a_parents_workload_is_found_whoever_made_it() {
         let parent = ControllerRef { api_group: "example.com".into(), kind: "Parent".into(), name: "p".into() };
         let controller = json!({"apiGroup": "example.com", "kind": "Parent", "name": "p"});
-        let made = |name, managed_by, uid| workload_of(name, managed_by, &[statefulset(uid)], controller.clone());
+        let made = |name, managed_by, uid| workload_of(name, managed_by, &[statefulset(uid)], &controller);
         let find = |workloads| {
             let objects = Objects { workloads, ..Objects::default() };
             found(&parent_workload(&objects, "shop", &parent), |workload| &workload.identity)
         };
         assert_eq!(find(vec![]), "none");
-        assert_eq!(find(vec![workload_of("web", None, &[], of_web())]), "none");
+        assert_eq!(find(vec![workload_of("web", None, &[], &of_web())]), "none");
         assert_eq!(find(vec![made("a", Some(MANAGED_BY), "uid-other")]), "a");
         assert_eq!(find(vec![made("b", None, UID), made("a", Some(MANAGED_BY), UID)]), "a and b");
     }
@@ -462,9 +465,10 @@ mod tests {
             assert_eq!(find_group(vec![others, group("ours", Some(MANAGED_BY), statefulset(UID))], Some("t")), "ours");
             assert_eq!(find_group(vec![group("mine", managed_by, statefulset(UID))], None), "mine");
         }
-        // A parent's is one, and one without an owner is too.
-        let parents = group("parents", None, owner("example.com/v1", "Parent", "uid-parent", true));
-        assert_eq!(find_group(vec![parents], Some("t")), "parents");
+        // A parent's is one, unless it says that this controller made it; one without an owner is too.
+        let parent = || owner("example.com/v1", "Parent", "uid-parent", true);
+        assert_eq!(find_group(vec![group("parents", None, parent())], Some("t")), "parents");
+        assert_eq!(find_group(vec![group("parents", Some(MANAGED_BY), parent())], Some("t")), "none");
         assert_eq!(find_group(vec![group_of("free", None, &[], "t")], Some("t")), "free");
         assert_eq!(find_group(vec![group_of("marked", Some(MANAGED_BY), &[], "t")], None), "marked");
     }

@@ -140,6 +140,8 @@ pub enum Reason {
     PodGroupCreated,
     /// The Workload or the PodGroup could not be created.
     WorkloadCreationFailed,
+    /// The Workload, the PodGroup or the binding could not be changed.
+    WorkloadUpdateFailed,
     /// Several Workloads refer to the StatefulSet.
     AmbiguousWorkload,
     /// Several PodGroups are made from its Workload.
@@ -165,6 +167,7 @@ impl Reason {
             Self::WorkloadCreated => "WorkloadCreated",
             Self::PodGroupCreated => "PodGroupCreated",
             Self::WorkloadCreationFailed => "WorkloadCreationFailed",
+            Self::WorkloadUpdateFailed => "WorkloadUpdateFailed",
             Self::AmbiguousWorkload => "AmbiguousWorkload",
             Self::AmbiguousPodGroup => "AmbiguousPodGroup",
             Self::UnusableWorkload => "UnusableWorkload",

@@ -10,7 +10,7 @@ mod subject;
 pub use decision::{Change, Decision, Known, MinCountPatch, Reason, Report, Settings, Step, binding_patch};
 pub use subject::{Parent, Subject};
 
-use k8s_openapi::api::scheduling::v1beta1::PodGroupTemplate;
+use k8s_openapi::api::scheduling::v1beta1::{GangSchedulingPolicy, PodGroupTemplate};
 
 use crate::binding::{Binding, Fallback, PodGroupBinding};
 use crate::discovery::{self, Found, Index, Origin, PodGroup, Workload};
@@ -55,6 +55,11 @@ pub fn plan(subject: &Subject, index: &dyn Index, known: Known, settings: &Setti
     )
 }
 
+/// The gang of a template. With both members of the union set, basic wins.
+fn gang(template: &PodGroupTemplate) -> Option<&GangSchedulingPolicy> {
+    template.scheduling_policy.gang.as_ref().filter(|_| template.scheduling_policy.basic.is_none())
+}
+
 struct Planner<'a> {
     subject: &'a Subject,
     index: &'a dyn Index,
@@ -95,9 +100,7 @@ impl Planner<'_> {
                 ),
             );
         };
-        if let (Origin::Ours, Some(gang)) =
-            (workload.identity.origin(&subject.uid), template.scheduling_policy.gang.as_ref())
-        {
+        if let (Origin::Ours, Some(gang)) = (workload.identity.origin(&subject.uid), gang(template)) {
             let size = subject.spec.gang_size();
             if gang.min_count != size {
                 return Decision::step(Step::SetWorkloadMinCount(MinCountPatch::workload(
@@ -226,9 +229,7 @@ impl Planner<'_> {
         let subject = self.subject;
         let ours = pod_group.identity.origin(&subject.uid) == Origin::Ours;
         let mut replicas = None;
-        if let (true, Some(gang), Some(size)) =
-            (ours, source.template.scheduling_policy.gang.as_ref(), pod_group.min_count)
-        {
+        if let (true, Some(gang), Some(size)) = (ours, gang(source.template), pod_group.min_count) {
             if gang.min_count != size {
                 return Decision::step(Step::SetPodGroupMinCount(MinCountPatch::pod_group(
                     &pod_group.identity,
@@ -244,7 +245,7 @@ impl Planner<'_> {
             uid: identity.uid.clone(),
             replicas,
         })));
-        let policy = source.template.scheduling_policy.gang.as_ref().map_or(PolicyType::Basic, |_| PolicyType::Gang);
+        let policy = gang(source.template).map_or(PolicyType::Basic, |_| PolicyType::Gang);
         self.look_at_members(decision.bound(policy))
     }
 

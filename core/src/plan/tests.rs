@@ -286,9 +286,9 @@ impl Cluster {
 }
 
 /// Applies a JSON Patch; one test that fails refuses all of it.
-fn patched<T: Serialize + DeserializeOwned>(object: &T, patch: &MinCountPatch) -> Result<T, String> {
+fn patched<T: Serialize + DeserializeOwned>(object: &T, change: &MinCountPatch) -> Result<T, String> {
     let mut value = serde_json::to_value(object).unwrap();
-    for operation in patch.json_patch().as_array().unwrap() {
+    for operation in change.json_patch().as_array().unwrap() {
         let path = operation["path"].as_str().unwrap();
         let target = value.pointer_mut(path).ok_or_else(|| format!("{path} is absent"))?;
         match operation["op"].as_str() {
@@ -1082,20 +1082,23 @@ fn a_stateful_set_that_is_being_deleted_is_left_alone() {
 
 #[test]
 fn an_intent_that_cannot_be_read_is_told_and_never_sets_a_size() {
-    let wrong_type = |pointer: &'static str, value: Value| {
-        move |cluster: &mut Cluster| *cluster.statefulset.pointer_mut(pointer).unwrap() = value
-    };
-    let breaks: [(&str, Box<dyn FnOnce(&mut Cluster)>); 4] = [
-        ("spec.scheduling.schedulingPolicy", Box::new(wrong_type("/spec/scheduling/schedulingPolicy", json!(3)))),
-        // Its defaults would make a gang of one.
-        ("spec.replicas", Box::new(wrong_type("/spec/replicas", json!("5")))),
-        ("spec.replicas", Box::new(wrong_type("/spec/replicas", json!(4_294_967_296_i64)))),
-        ("metadata.annotations", Box::new(|cluster| cluster.annotate(SCHEDULING_ANNOTATION, "{}"))),
-    ];
-    for (path, break_it) in breaks {
+    let wrong_type = |pointer: &str, value: Value| {
         let mut cluster = Cluster::running();
         cluster.scale(5);
-        break_it(&mut cluster);
+        *cluster.statefulset.pointer_mut(pointer).unwrap() = value;
+        cluster
+    };
+    let mut twice = Cluster::running();
+    twice.scale(5);
+    twice.annotate(SCHEDULING_ANNOTATION, "{}");
+    let cases = [
+        ("spec.scheduling.schedulingPolicy", wrong_type("/spec/scheduling/schedulingPolicy", json!(3))),
+        // Its defaults would make a gang of one.
+        ("spec.replicas", wrong_type("/spec/replicas", json!("5"))),
+        ("spec.replicas", wrong_type("/spec/replicas", json!(4_294_967_296_i64))),
+        ("metadata.annotations", twice),
+    ];
+    for (path, mut cluster) in cases {
         let before = cluster.clone();
         assert!(cluster.walk().is_empty(), "{path}");
         assert_eq!(cluster, before);
@@ -1445,6 +1448,24 @@ fn a_scale_that_is_taken_back_half_way_is_taken_back_in_the_same_order() {
 }
 
 #[test]
+fn a_size_that_somebody_changed_is_put_right() {
+    let resized = |object: &Value, path: &str| {
+        let mut object = object.clone();
+        *object.pointer_mut(path).unwrap() = 9.into();
+        object
+    };
+    let mut cluster = Cluster::running();
+    let object = serde_json::to_value(cluster.workload()).unwrap();
+    let object = resized(&object, "/spec/podGroupTemplates/0/schedulingPolicy/gang/minCount");
+    cluster.workloads = vec![Stored::new(NAMESPACE, serde_json::from_value(object).unwrap())];
+    assert_eq!(cluster.walk(), [format!("Workload {}: 9 to 3", own_workload())]);
+    let object = serde_json::to_value(cluster.pod_group()).unwrap();
+    let object = resized(&object, "/spec/schedulingPolicy/gang/minCount");
+    cluster.pod_groups = vec![Stored::new(NAMESPACE, serde_json::from_value(object).unwrap())];
+    assert_eq!(cluster.walk(), [format!("PodGroup {}: 9 to 3", own_pod_group())]);
+}
+
+#[test]
 fn scaling_a_basic_group_writes_nothing() {
     let mut cluster = Cluster::new(&json!({"schedulingPolicy": {"basic": {}}}));
     cluster.walk();
@@ -1580,6 +1601,38 @@ fn at_rest_the_plan_stays_at_rest() {
             assert_eq!(cluster.statefulset, state.statefulset);
         }
     }
+}
+
+// What is read of a StatefulSet.
+
+#[test]
+fn a_subject_is_what_the_stateful_set_says() {
+    let subject = Cluster::gang().subject();
+    assert_eq!((subject.name.as_str(), subject.namespace.as_str(), subject.uid.as_str()), ("web", NAMESPACE, UID));
+    assert_eq!(subject.spec.replicas, Some(3));
+    assert!(subject.labelled && !subject.deleting && !subject.has_members);
+    assert_eq!((subject.parent, subject.group_template_name, subject.binding), (None, None, None));
+    assert_eq!((subject.parent_composite_pod_group, subject.selector), (None, None));
+
+    let mut cluster = Cluster::child("workers");
+    let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "u"});
+    cluster.own(&json!([other, parent_reference()]));
+    cluster.annotate(PARENT_COMPOSITE_POD_GROUP_ANNOTATION, "lws-0");
+    cluster.annotate(BINDING_ANNOTATION, "text");
+    cluster.statefulset["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    cluster.statefulset["spec"]["selector"] = json!({"matchLabels": {"app": "web"}});
+    cluster.statefulset["status"] = json!({"replicas": 2});
+    let subject = cluster.subject();
+    let reference = subject.parent.unwrap().reference;
+    assert_eq!(
+        (reference.api_group.as_str(), reference.kind.as_str(), reference.name.as_str()),
+        ("leaderworkerset.x-k8s.io", "LeaderWorkerSet", "lws")
+    );
+    assert_eq!(subject.group_template_name.as_deref(), Some("workers"));
+    assert_eq!(subject.parent_composite_pod_group.as_deref(), Some("lws-0"));
+    assert_eq!(subject.binding.as_deref(), Some("text"));
+    assert_eq!(subject.selector.as_deref(), Some("app=web"));
+    assert!(subject.deleting && subject.has_members);
 }
 
 // What is said and published.
