@@ -9,7 +9,7 @@ use statefulset_scheduling_core::plan::Settings;
 
 /// Keeps one Workload and one PodGroup for each StatefulSet with a scheduling intent.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "statefulset-scheduling-controller", version)]
+#[command(name = "statefulset-scheduling-controller", version, args_override_self = true)]
 pub struct Arguments {
     /// Feature gates: `WorkloadWithStatefulSet=true|false,DRAWorkloadResourceClaims=true|false`.
     #[arg(long, env = "FEATURE_GATES", default_value = "")]

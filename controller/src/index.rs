@@ -42,7 +42,7 @@ pub fn version(resource_version: Option<&str>) -> Version {
 
 /// What became of an object that was put into the index.
 enum Put<T> {
-    /// A newer version is there already.
+    /// This version, or a newer one, is there already.
     Stale,
     /// It is there now.
     New,
@@ -62,9 +62,10 @@ impl<T, R: Hash + Eq> Objects<T, R> {
         Self { by_key: HashMap::new(), by_reference: HashMap::new(), reference }
     }
 
-    /// Puts an object in, unless what is there is newer.
+    /// Puts an object in, unless what is there is as new: the answer to a write, which the watch tells
+    /// once more, concerns nobody.
     fn put(&mut self, key: Key, version: Version, object: T) -> Put<T> {
-        if self.by_key.get(&key).is_some_and(|(known, _)| *known > version) {
+        if self.by_key.get(&key).is_some_and(|(known, _)| *known >= version && version > 0) {
             return Put::Stale;
         }
         let before = self.take(&key);
@@ -171,8 +172,10 @@ impl Index {
     pub fn apply_workload(&mut self, key: Key, version: Version, workload: Workload) -> Concerned {
         let mut concerned = self.concerned_by_workload(&key.namespace, &workload);
         let namespace = key.namespace.clone();
-        if let Put::Replaced(before) = self.workloads.put(key, version, workload) {
-            concerned.extend(self.concerned_by_workload(&namespace, &before));
+        match self.workloads.put(key, version, workload) {
+            Put::Stale => return Concerned::new(),
+            Put::New => {}
+            Put::Replaced(before) => concerned.extend(self.concerned_by_workload(&namespace, &before)),
         }
         concerned
     }
@@ -186,8 +189,11 @@ impl Index {
     /// A PodGroup is there, or changed.
     pub fn apply_pod_group(&mut self, key: Key, version: Version, pod_group: PodGroup) -> Concerned {
         let concerned = self.concerned_by_pod_group(&key.namespace, &pod_group);
-        self.pod_groups.put(key, version, pod_group);
-        concerned
+        match self.pod_groups.put(key, version, pod_group) {
+            Put::Stale => Concerned::new(),
+            // What a PodGroup refers to never changes.
+            Put::New | Put::Replaced(_) => concerned,
+        }
     }
 
     /// A PodGroup is gone.

@@ -31,9 +31,7 @@ fn role() -> Foreseen {
     ];
     let foreseen = Foreseen::nothing().and(Resource::Discovery, [Verb::Get]);
     all.into_iter().fold(foreseen, |foreseen, resource| {
-        let verbs = Verb::ALL.into_iter().filter(|verb| {
-            used_verbs::USED.contains(&(name(*verb), resource.plural()))
-        });
+        let verbs = Verb::ALL.into_iter().filter(|verb| used_verbs::USED.contains(&(name(*verb), resource.plural())));
         foreseen.and(resource, verbs.collect::<Vec<_>>())
     })
 }
@@ -154,6 +152,12 @@ fn requests(fake: &FakeApi) -> Vec<(&'static str, &'static str)> {
     requests
 }
 
+/// What is written to, in order, events aside: they come when they come.
+fn writes(fake: &FakeApi) -> Vec<Resource> {
+    let resources = fake.writes().into_iter().map(|write| write.resource);
+    resources.filter(|resource| *resource != Resource::Events).collect()
+}
+
 /// Brings one more StatefulSet through: whatever was queued before it is done by then.
 async fn settle(fake: &FakeApi, marker: &str) {
     fake.put(Resource::StatefulSets, statefulset(marker, 1, Some(GANG)));
@@ -173,8 +177,7 @@ async fn a_gang_gets_its_workload_then_its_pod_group_then_its_binding_for_one_li
     fake.reset_log();
     fake.put(Resource::StatefulSets, statefulset("web", 3, Some(GANG)));
     until_in_step(&fake, "web", 3).await;
-    let order: Vec<_> = fake.writes().iter().map(|write| write.resource).filter(|resource| *resource != Resource::Events).collect();
-    assert_eq!(order, [Resource::Workloads, Resource::PodGroups, Resource::StatefulSets]);
+    assert_eq!(writes(&fake), [Resource::Workloads, Resource::PodGroups, Resource::StatefulSets]);
     assert_eq!(
         requests(&fake),
         [("create", "podgroups"), ("create", "workloads"), ("list", "pods"), ("patch", "statefulsets")]
@@ -203,12 +206,13 @@ async fn a_change_of_size_costs_two_patches_and_one_of_the_binding_and_the_objec
     let uid = fake.list(Resource::PodGroups)[0]["metadata"]["uid"].clone();
     for replicas in [5, 2, 0, 4] {
         fake.reset_log();
-        let before = fake.list(Resource::Workloads)[0]["spec"]["podGroupTemplates"][0]["schedulingPolicy"]["gang"]["minCount"].clone();
+        let before =
+            fake.list(Resource::Workloads)[0]["spec"]["podGroupTemplates"][0]["schedulingPolicy"]["gang"]["minCount"]
+                .clone();
         scale(&fake, "web", replicas);
         until_in_step(&fake, "web", replicas).await;
         assert_ne!(before, replicas.max(1), "each step changes the size");
-        let order: Vec<_> = fake.writes().iter().map(|write| write.resource).collect();
-        assert_eq!(order, [Resource::Workloads, Resource::PodGroups, Resource::StatefulSets], "to {replicas}");
+        assert_eq!(writes(&fake), [Resource::Workloads, Resource::PodGroups, Resource::StatefulSets], "to {replicas}");
         assert_eq!(requests(&fake).len(), 3, "to {replicas}");
         assert_eq!(fake.list(Resource::PodGroups)[0]["metadata"]["uid"], uid);
     }
@@ -315,16 +319,27 @@ async fn every_call_that_fails_for_a_while_is_made_again_and_nothing_is_made_twi
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_create_that_is_refused_is_told_in_an_event_and_tried_again_only_after_a_change() {
-    for (code, resource) in [(422, Resource::Workloads), (403, Resource::Workloads), (422, Resource::PodGroups), (403, Resource::PodGroups)] {
+    for (code, resource) in
+        [(422, Resource::Workloads), (403, Resource::Workloads), (422, Resource::PodGroups), (403, Resource::PodGroups)]
+    {
         let fake = FakeApi::start(role()).await;
         fake.fault(Verb::Create, resource, Fault::Status(code, None));
         let controller = Controller::start(&fake, &[]);
         watching(&fake).await;
         fake.put(Resource::StatefulSets, statefulset("web", 3, Some(GANG)));
-        fake.wait_for(|view| view.list(Resource::Events).iter().any(|event| event["reason"] == "WorkloadCreationFailed"), SOON).await;
+        fake.wait_for(
+            |view| view.list(Resource::Events).iter().any(|event| event["reason"] == "WorkloadCreationFailed"),
+            SOON,
+        )
+        .await;
         settle(&fake, "another").await;
-        let creates = fake.requests().iter().filter(|request| request.verb == Verb::Create && request.resource == resource).count();
-        assert_eq!(creates, 2, "{code} {resource:?}: one was refused, one was the other StatefulSet's");
+        let count = |fake: &FakeApi| fake.count(Verb::Create, resource);
+        let creates = count(&fake);
+        // One was refused, one was the other StatefulSet's. The watch may tell of the Workload before the
+        // answer to its create is read: that is a change, and tried once more.
+        assert!((2..=3).contains(&creates), "{code} {resource:?}: {creates} creates");
+        settle(&fake, "one-more").await;
+        assert_eq!(count(&fake), creates + 1, "{code} {resource:?}");
         fake.modify(Resource::StatefulSets, NAMESPACE, "web", |set| set["metadata"]["labels"]["x"] = "y".into());
         until_in_step(&fake, "web", 3).await;
         controller.stop().await;
@@ -409,7 +424,8 @@ async fn a_statefulset_with_pods_gets_nothing_made_and_says_so() {
     );
     let controller = Controller::start(&fake, &[]);
     fake.wait_for(|view| binding(view, "web") == Some(json!({"fallback": "PodsPredateOptIn"})), SOON).await;
-    fake.wait_for(|view| view.list(Resource::Events).iter().any(|event| event["reason"] == "PodsPredateOptIn"), SOON).await;
+    fake.wait_for(|view| view.list(Resource::Events).iter().any(|event| event["reason"] == "PodsPredateOptIn"), SOON)
+        .await;
     assert_eq!((fake.len(Resource::Workloads), fake.len(Resource::PodGroups)), (0, 0));
     controller.stop().await;
 }
@@ -430,9 +446,15 @@ async fn pods_that_lost_their_group_are_noticed_once() {
             "spec": {"containers": []}}),
     );
     fake.modify(Resource::StatefulSets, NAMESPACE, "web", |set| set["status"] = json!({"replicas": 1}));
-    fake.wait_for(|view| view.list(Resource::Events).iter().any(|event| event["reason"] == "MembersWithoutGroup"), SOON).await;
+    fake.wait_for(
+        |view| view.list(Resource::Events).iter().any(|event| event["reason"] == "MembersWithoutGroup"),
+        SOON,
+    )
+    .await;
     let lists = fake.count(Verb::List, Resource::Pods);
-    fake.modify(Resource::StatefulSets, NAMESPACE, "web", |set| set["status"] = json!({"replicas": 1, "readyReplicas": 1}));
+    fake.modify(Resource::StatefulSets, NAMESPACE, "web", |set| {
+        set["status"] = json!({"replicas": 1, "readyReplicas": 1});
+    });
     settle(&fake, "settled").await;
     assert_eq!(fake.count(Verb::List, Resource::Pods), lists + 1, "the one more is the other StatefulSet's");
     controller.stop().await;
@@ -502,4 +524,38 @@ async fn a_replica_whose_lease_is_taken_writes_no_more_and_ends() {
     assert!(ended.expect("it does not panic").expect_err("it tells").to_string().contains("lease was lost"));
     // The watch of the Lease and that of the StatefulSet race: at most one write may have been let through.
     assert!(!fake.look(|view| in_step(view, "web", 5)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_verbs_that_are_used_are_those_of_the_role() {
+    let fake = FakeApi::start(role()).await;
+    // Two failures of one kind make a series of an event; lost answers and a conflict make reads.
+    for fault in [Fault::Status(500, None), Fault::Status(503, None), Fault::DropAfter] {
+        fake.fault(Verb::Create, Resource::Workloads, fault);
+    }
+    fake.fault(Verb::Create, Resource::PodGroups, Fault::DropAfter);
+    fake.fault(Verb::Patch, Resource::Workloads, Fault::Status(409, None));
+    fake.hold_watches(Resource::Workloads);
+    fake.hold_watches(Resource::PodGroups);
+    let controller = Controller::start(&fake, &["--leader-elect", "--identity=first"]);
+    let mut child = statefulset("child", 1, Some(GANG));
+    child["metadata"]["annotations"]["scheduling.k8s.io/group-template-name"] = "workers".into();
+    child["metadata"]["ownerReferences"] = json!([{"apiVersion": "example.com/v1", "kind": "Set", "name": "parent",
+        "uid": "1", "controller": true}]);
+    fake.put(Resource::StatefulSets, child);
+    fake.put(Resource::StatefulSets, statefulset("web", 3, Some(GANG)));
+    until_in_step(&fake, "web", 3).await;
+    scale(&fake, "web", 4);
+    until_in_step(&fake, "web", 4).await;
+    fake.wait_for(|view| binding(view, "child") == Some(json!({"fallback": "UnresolvedParent"})), SOON).await;
+    fake.wait_for(|view| view.count(Verb::Patch, Resource::Events) > 0, SOON).await;
+    fake.wait_for(|view| view.count(Verb::Watch, Resource::Leases) > 0, SOON).await;
+    controller.stop().await;
+    let used: BTreeSet<_> = fake
+        .requests()
+        .iter()
+        .filter(|request| request.resource != Resource::Discovery)
+        .map(|request| (name(request.verb), request.resource.plural()))
+        .collect();
+    assert_eq!(used, used_verbs::USED.iter().copied().collect());
 }
