@@ -93,6 +93,51 @@ impl Binding {
     }
 }
 
+/// What a binding means for the creation of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// The pod joins this PodGroup.
+    Open(PodGroupBinding),
+    /// The pod has to wait, for this.
+    Held(String),
+    /// The pod is created without a group, for this reason.
+    Fallback(String),
+}
+
+/// What the binding `text` of a StatefulSet means for the pod at `index`: its ordinal, counted from the
+/// first one's; none where the pod has none.
+pub fn gate(text: Option<&str>, index: Option<i64>) -> Gate {
+    let Some(text) = text else {
+        return Gate::Held("the controller to create the PodGroup and to publish it".to_owned());
+    };
+    match Binding::parse(text) {
+        Err(error) => Gate::Held(format!("the controller to mend the annotation {BINDING_ANNOTATION}, which {error}")),
+        Ok(Binding::Fallback(fallback)) => Gate::Fallback(fallback.fallback),
+        Ok(Binding::PodGroup(group)) => match (group.replicas, index) {
+            // Below the size in step it is a replacement, and never held.
+            (Some(replicas), Some(index)) if index >= i64::from(replicas) => Gate::Held(format!(
+                "the controller to raise the minCount of the PodGroup {}, which is in step with {replicas} replicas",
+                group.name
+            )),
+            _ => Gate::Open(group),
+        },
+    }
+}
+
+/// Whether the deletion of the pod at `index` has to wait until the group is smaller: it is surplus to
+/// `replicas`, and the binding `text` still tells of more. Says what it waits for.
+pub fn holds_deletion(text: Option<&str>, index: i64, replicas: i32) -> Option<String> {
+    let Ok(Binding::PodGroup(PodGroupBinding { name, replicas: Some(in_step), .. })) = Binding::parse(text?) else {
+        return None;
+    };
+    (index >= i64::from(replicas) && in_step > replicas).then(|| {
+        format!(
+            "the controller to lower the minCount of the PodGroup {name}, which is in step with {in_step} replicas and \
+             not with {replicas}"
+        )
+    })
+}
+
 /// Whether `username` is one of `controllers`, who alone may set, change or remove a binding.
 pub fn may_change(username: &str, controllers: &[String]) -> bool {
     controllers.iter().any(|controller| controller == username)
@@ -137,6 +182,47 @@ mod tests {
             &format!(r#"{{"fallback":"{}"}}"#, "x".repeat(MAX_BINDING_LENGTH)),
         ] {
             assert!(Binding::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_pod_is_held_only_while_there_is_no_group_or_beyond_the_size_in_step() {
+        let sized = group(Some(3)).print();
+        let unsized_group = group(None).print();
+        for (text, index, open) in [
+            (Some(sized.as_str()), Some(0), true),
+            (Some(sized.as_str()), Some(2), true),
+            (Some(sized.as_str()), Some(3), false),
+            (Some(sized.as_str()), None, true),
+            (Some(unsized_group.as_str()), Some(1_000), true),
+            (Some("{}"), Some(0), false),
+            (Some(""), Some(0), false),
+            (None, Some(0), false),
+        ] {
+            let gate = gate(text, index);
+            assert_eq!(matches!(gate, Gate::Open(_)), open, "{text:?} {index:?}: {gate:?}");
+            assert_eq!(matches!(gate, Gate::Held(_)), !open, "{text:?} {index:?}: {gate:?}");
+        }
+        assert_eq!(gate(Some(r#"{"fallback":"x"}"#), Some(0)), Gate::Fallback("x".into()));
+    }
+
+    #[test]
+    fn a_deletion_is_held_only_for_a_surplus_pod_of_a_group_that_is_too_large() {
+        let sized = group(Some(5)).print();
+        let in_step = group(Some(3)).print();
+        let unsized_group = group(None).print();
+        for (text, index, replicas, held) in [
+            (Some(sized.as_str()), 4, 3, true),
+            (Some(sized.as_str()), 3, 3, true),
+            (Some(sized.as_str()), 2, 3, false),
+            (Some(sized.as_str()), 0, 0, true),
+            (Some(in_step.as_str()), 4, 3, false),
+            (Some(unsized_group.as_str()), 4, 3, false),
+            (Some(r#"{"fallback":"x"}"#), 4, 3, false),
+            (Some("{"), 4, 3, false),
+            (None, 4, 3, false),
+        ] {
+            assert_eq!(holds_deletion(text, index, replicas).is_some(), held, "{text:?} {index} {replicas}");
         }
     }
 

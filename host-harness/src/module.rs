@@ -47,6 +47,29 @@ pub enum Error {
     Answer(#[from] serde_json::Error),
 }
 
+/// A call of the guest to its host.
+#[derive(Clone, Copy, Debug)]
+pub struct HostCall<'a> {
+    /// `kubewarden`
+    pub binding: &'a str,
+    /// The capability: `kubernetes`, `tracing`, ….
+    pub namespace: &'a str,
+    /// The operation of the capability.
+    pub operation: &'a str,
+    /// The operation's arguments.
+    pub payload: &'a [u8],
+}
+
+/// Answers host calls: bytes, or the text of an error.
+pub type Host = dyn Fn(&HostCall<'_>) -> Result<Vec<u8>, String> + Send + Sync;
+
+/// A host that grants nothing, as one without a cluster.
+pub fn not_granted() -> Arc<Host> {
+    Arc::new(|call| {
+        Err(format!("Policy has not been granted access to {}/{}/{}", call.binding, call.namespace, call.operation))
+    })
+}
+
 /// The compiled module.
 pub struct Policy {
     instances: WasmtimeEngineProviderPre,
@@ -83,26 +106,31 @@ impl Policy {
         Ok(Self { instances, clock: Clock::start(engine) })
     }
 
-    /// Calls an operation in a fresh instance.
+    /// Calls an operation in a fresh instance, without a cluster behind it.
     ///
     /// # Errors
     /// The instance cannot be made, or the guest gives no answer.
     pub fn call(&self, operation: &str, payload: &[u8]) -> Result<Vec<u8>, Error> {
-        self.instance()?.call(operation, payload).map_err(|error| Error::Guest(error.to_string()))
+        self.call_with(operation, payload, not_granted())
     }
 
-    /// Makes a fresh instance.
+    /// Calls an operation in a fresh instance whose host calls `host` answers.
     ///
     /// # Errors
-    /// The instance cannot be made.
-    pub fn instance(&self) -> Result<WapcHost, Error> {
+    /// The instance cannot be made, or the guest gives no answer.
+    pub fn call_with(&self, operation: &str, payload: &[u8], host: Arc<Host>) -> Result<Vec<u8>, Error> {
+        self.instance(host)?.call(operation, payload).map_err(|error| Error::Guest(error.to_string()))
+    }
+
+    fn instance(&self, host: Arc<Host>) -> Result<WapcHost, Error> {
         debug_assert!(!self.clock.stopped.load(Ordering::Relaxed));
         let instantiate = |error: &dyn std::fmt::Display| Error::Instantiate(error.to_string());
         let deadlines = EpochDeadlines { wapc_init: DEADLINE_TICKS, wapc_func: DEADLINE_TICKS };
         let provider = self.instances.rehydrate(Some(deadlines)).map_err(|error| instantiate(&error))?;
-        // Without a cluster behind it, every host call fails as one that is not granted does.
-        let callback = |_, binding: &str, namespace: &str, operation: &str, _: &[u8]| {
-            Err(format!("{binding}/{namespace}/{operation} has not been granted").into())
+        let callback = move |_, binding: &str, namespace: &str, operation: &str, payload: &[u8]| {
+            let call = HostCall { binding, namespace, operation, payload };
+            // The engine puts these words before each error.
+            host(&call).map_err(|error| format!("Callback evaluation failure: {error}").into())
         };
         WapcHost::new(Box::new(provider), Some(Box::new(callback))).map_err(|error| instantiate(&error))
     }

@@ -4,9 +4,20 @@
 use kubewarden_policy_sdk::response::ValidationResponse;
 use kubewarden_policy_sdk::settings::SettingsValidationResponse;
 use serde_json::value::RawValue;
-use statefulset_scheduling_core::admission::{self, Call, Settings, Verdict};
-use statefulset_scheduling_core::query::{self, NoCluster};
+use statefulset_scheduling_core::admission::{self, Call, Lookup, LookupError, Settings, Verdict};
+use statefulset_scheduling_core::query;
 use wapc_guest::CallResult;
+
+mod host;
+
+/// The cluster behind the engine.
+struct Cluster;
+
+impl Lookup for Cluster {
+    fn statefulset(&self, namespace: &str, name: &str) -> Result<String, LookupError> {
+        host::get_statefulset(namespace, name)
+    }
+}
 
 /// Registers the operations: the engine calls this once for each instance.
 #[cfg(target_arch = "wasm32")]
@@ -25,16 +36,24 @@ pub extern "C" fn wapc_init() {
 /// # Errors
 /// The answer cannot be written, which does not happen.
 pub fn validate(payload: &[u8]) -> CallResult {
-    Ok(serde_json::to_vec(&respond(payload))?)
+    validate_with(payload, &Cluster)
 }
 
-fn respond(payload: &[u8]) -> ValidationResponse {
+/// As [`validate`], with another cluster to look objects up in.
+///
+/// # Errors
+/// The answer cannot be written, which does not happen.
+pub fn validate_with(payload: &[u8], lookup: &dyn Lookup) -> CallResult {
+    Ok(serde_json::to_vec(&respond(payload, lookup))?)
+}
+
+fn respond(payload: &[u8], lookup: &dyn Lookup) -> ValidationResponse {
     let payload = match text(payload) {
         Ok(payload) => payload,
         Err(error) => return response(None, Verdict::deny(400, error)),
     };
     match Call::parse(payload) {
-        Ok(call) => response(call.request.object, admission::answer(&call, &NoCluster)),
+        Ok(call) => response(call.request.object, admission::answer(&call, lookup)),
         Err(error) => response(None, Verdict::deny(400, error.to_string())),
     }
 }
@@ -76,7 +95,7 @@ pub fn validate_settings(payload: &[u8]) -> CallResult {
 /// # Errors
 /// The query cannot be read, with the reason.
 pub fn query(payload: &[u8]) -> CallResult {
-    Ok(query::answer(text(payload)?, &NoCluster)?)
+    Ok(query::answer(text(payload)?, &Cluster)?)
 }
 
 fn text(payload: &[u8]) -> Result<&str, String> {

@@ -19,9 +19,12 @@ pub enum LookupError {
     Failed(String),
 }
 
+/// What is read of a StatefulSet that is looked up, its metadata aside.
+pub const STATEFULSET_FIELDS: [&str; 3] = ["spec.replicas", "spec.ordinals", "spec.scheduling"];
+
 /// Reads an object as it is now, from no cache.
 pub trait Lookup {
-    /// The JSON text of a StatefulSet.
+    /// The JSON text of a StatefulSet: its metadata, and of the rest at least [`STATEFULSET_FIELDS`].
     ///
     /// # Errors
     /// Why it cannot be had.

@@ -5,37 +5,54 @@
 
 mod lookup;
 mod patch;
+mod pod;
 mod request;
 mod settings;
 mod statefulset;
 mod verdict;
 
-pub use lookup::{Lookup, LookupError};
+pub use lookup::{Lookup, LookupError, STATEFULSET_FIELDS};
 pub use patch::{Operation, Patch, PatchError};
 pub use request::{Call, CallError, Request};
-pub use settings::{DEFAULT_CONTROLLER, Settings, SettingsError};
+pub use settings::{DEFAULT_CONTROLLER, DEFAULT_STATEFULSET_CONTROLLERS, Settings, SettingsError};
 pub use verdict::{MAX_MESSAGE_LENGTH, Verdict};
 
 use crate::api;
 
 /// Answers an admission request.
 ///
-/// Only the creation and the update of StatefulSets is looked at; everything else is allowed as it
-/// is. Pods of opted-in StatefulSets have their place here.
-pub fn review(request: &Request<'_>, settings: &Settings, _lookup: &dyn Lookup) -> Verdict {
-    if is_statefulset(request) { statefulset::review(request, settings) } else { Verdict::allow() }
+/// Looked at are the creation and the update of StatefulSets, and the creation and the deletion of
+/// the pods of those that opted in; everything else is allowed as it is.
+pub fn review(request: &Request<'_>, settings: &Settings, lookup: &dyn Lookup) -> Verdict {
+    if is_statefulset(request) {
+        statefulset::review(request, settings)
+    } else if is_pod(request) {
+        pod::review(request, settings, lookup)
+    } else {
+        Verdict::allow()
+    }
 }
 
 /// Answers what an engine hands to a policy. Settings that cannot be read deny the creation and the
 /// update of what opted in, since no rule can be kept, and touch nothing else.
 pub fn answer(call: &Call<'_>, lookup: &dyn Lookup) -> Verdict {
+    let request = &call.request;
     match call.settings() {
-        Ok(settings) => review(&call.request, &settings, lookup),
-        Err(error) if is_statefulset(&call.request) && statefulset::writes_opted_in(&call.request) => {
-            Verdict::deny(500, format!("the policy cannot be applied: {error}"))
+        Ok(settings) => review(request, &settings, lookup),
+        Err(error) => {
+            let opted_in = (is_statefulset(request) && statefulset::writes_opted_in(request))
+                || (is_pod(request) && pod::creates_member(request));
+            if opted_in {
+                Verdict::deny(500, format!("the policy cannot be applied: {error}"))
+            } else {
+                Verdict::allow()
+            }
         }
-        Err(_) => Verdict::allow(),
     }
+}
+
+fn is_pod(request: &Request<'_>) -> bool {
+    request.group.is_empty() && request.kind == "Pod" && request.sub_resource.is_empty()
 }
 
 fn is_statefulset(request: &Request<'_>) -> bool {

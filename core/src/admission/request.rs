@@ -19,6 +19,10 @@ pub struct Request<'a> {
     pub sub_resource: Cow<'a, str>,
     /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
     pub operation: Cow<'a, str>,
+    /// The namespace of the object.
+    pub namespace: Cow<'a, str>,
+    /// Whether a deletion has a condition or says how dependents go: the garbage collector's do.
+    pub has_delete_conditions: bool,
     /// The name of the user who asks.
     pub username: Cow<'a, str>,
     /// The object as it is to become.
@@ -57,6 +61,10 @@ const USERNAME: usize = 4;
 const OBJECT: usize = 5;
 const OLD_OBJECT: usize = 6;
 const SETTINGS: usize = 7;
+const NAMESPACE: usize = 8;
+const PRECONDITIONS: usize = 9;
+const PROPAGATION_POLICY: usize = 10;
+const MEMBERS: usize = 11;
 
 static CALL: &[Node] = &[
     json::level(
@@ -66,6 +74,8 @@ static CALL: &[Node] = &[
             leads("kind", &[read("group", GROUP), read("kind", KIND)]),
             read("subResource", SUB_RESOURCE),
             read("operation", OPERATION),
+            read("namespace", NAMESPACE),
+            leads("options", &[read("preconditions", PRECONDITIONS), read("propagationPolicy", PROPAGATION_POLICY)]),
             leads("userInfo", &[read("username", USERNAME)]),
             read("object", OBJECT),
             read("oldObject", OLD_OBJECT),
@@ -80,7 +90,7 @@ impl<'a> Call<'a> {
     /// # Errors
     /// The text is no JSON, has no request, or has one of which a member is of the wrong type.
     pub fn parse(json: &'a str) -> Result<Self, CallError> {
-        let mut members = [None; 8];
+        let mut members = [None; MEMBERS];
         let mut request = [false];
         json::project(json, CALL, &mut members, &mut request)?;
         if request == [false] {
@@ -97,6 +107,8 @@ impl<'a> Call<'a> {
                 kind: text(KIND, "kind.kind")?,
                 sub_resource: text(SUB_RESOURCE, "subResource")?,
                 operation: text(OPERATION, "operation")?,
+                namespace: text(NAMESPACE, "namespace")?,
+                has_delete_conditions: member(PRECONDITIONS).is_some() || member(PROPAGATION_POLICY).is_some(),
                 username: text(USERNAME, "userInfo.username")?,
                 object: member(OBJECT),
                 old_object: member(OLD_OBJECT),

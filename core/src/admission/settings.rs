@@ -12,6 +12,11 @@ use crate::json::{self, UnknownFields};
 pub const DEFAULT_CONTROLLER: &str =
     "system:serviceaccount:statefulset-scheduling-system:statefulset-scheduling-controller";
 
+/// The users that the cluster's own StatefulSet controller is: with service account credentials, and
+/// without.
+pub const DEFAULT_STATEFULSET_CONTROLLERS: [&str; 2] =
+    ["system:serviceaccount:kube-system:statefulset-controller", "system:kube-controller-manager"];
+
 /// How the policy behaves in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -21,6 +26,10 @@ pub struct Settings {
     pub carriers: Carriers,
     /// The names of the users that the controller is; they alone may change a binding.
     pub controllers: Vec<String>,
+    /// The names of the users that the cluster's own StatefulSet controller may be.
+    pub statefulset_controllers: Vec<String>,
+    /// Whether pods get an ownerReference to their PodGroup; the controller must be told the same.
+    pub pod_group_owner_reference: bool,
 }
 
 impl Default for Settings {
@@ -29,6 +38,8 @@ impl Default for Settings {
             feature_gates: FeatureGates::default(),
             carriers: Carriers::default(),
             controllers: vec![DEFAULT_CONTROLLER.to_owned()],
+            statefulset_controllers: DEFAULT_STATEFULSET_CONTROLLERS.map(str::to_owned).to_vec(),
+            pod_group_owner_reference: false,
         }
     }
 }
@@ -45,7 +56,8 @@ pub enum SettingsError {
 }
 
 impl Settings {
-    /// Reads settings from JSON: `featureGates`, `carriers` and `controllers`, each optional.
+    /// Reads settings from JSON: `featureGates`, `carriers`, `controllers`, `statefulSetControllers` and
+    /// `podGroupOwnerReference`, each optional.
     ///
     /// # Errors
     /// An unknown key, or a value that cannot be read.
@@ -55,26 +67,46 @@ impl Settings {
             return Ok(Self::default());
         }
         let path = Path::new("settings");
-        let (gates, carriers, controllers) = json::decode(&value, &path, UnknownFields::Refuse, |settings| {
-            (settings.string("featureGates"), settings.strings("carriers"), settings.strings("controllers"))
+        let written = json::decode(&value, &path, UnknownFields::Refuse, |settings| Written {
+            gates: settings.string("featureGates"),
+            carriers: settings.strings("carriers"),
+            controllers: settings.strings("controllers"),
+            statefulset_controllers: settings.strings("statefulSetControllers"),
+            pod_group_owner_reference: settings.bool("podGroupOwnerReference"),
         })?;
         let mut settings = Self::default();
-        if let Some(list) = gates {
+        if let Some(list) = written.gates {
             let invalid = |error| invalid(&path.child("featureGates"), &list, error);
             settings.feature_gates = list.parse().map_err(|error: gates::ParseError| invalid(error.to_string()))?;
         }
-        if let Some(names) = carriers {
+        if let Some(names) = written.carriers {
             settings.carriers = read_carriers(&names, &path.child("carriers"))?;
         }
-        if let Some(names) = controllers {
-            if names.is_empty() || names.iter().any(String::is_empty) {
-                let detail = "must name the user that the controller is";
-                return Err(ErrorList::from(Error::required(&path.child("controllers"), detail)).into());
-            }
-            settings.controllers = names;
+        if let Some(names) = written.controllers {
+            settings.controllers = users(names, &path.child("controllers"))?;
         }
+        if let Some(names) = written.statefulset_controllers {
+            settings.statefulset_controllers = users(names, &path.child("statefulSetControllers"))?;
+        }
+        settings.pod_group_owner_reference = written.pod_group_owner_reference.unwrap_or_default();
         Ok(settings)
     }
+}
+
+/// Settings as they are written.
+struct Written {
+    gates: Option<String>,
+    carriers: Option<Vec<String>>,
+    controllers: Option<Vec<String>>,
+    statefulset_controllers: Option<Vec<String>>,
+    pod_group_owner_reference: Option<bool>,
+}
+
+fn users(names: Vec<String>, path: &Path) -> Result<Vec<String>, ErrorList> {
+    if names.is_empty() || names.iter().any(String::is_empty) {
+        return Err(Error::required(path, "must name the user that the controller is").into());
+    }
+    Ok(names)
 }
 
 fn read_carriers(names: &[String], path: &Path) -> Result<Carriers, ErrorList> {
@@ -122,7 +154,8 @@ mod tests {
             ("[]", "settings: Invalid value: []: must be an object"),
             (
                 r#"{"controler": []}"#,
-                "settings.controler: Forbidden: unknown field; the fields here are featureGates, carriers, controllers",
+                "settings.controler: Forbidden: unknown field; the fields here are featureGates, carriers, controllers, \
+                 statefulSetControllers, podGroupOwnerReference",
             ),
             (r#"{"featureGates": true}"#, "settings.featureGates: Invalid value: true: must be a string"),
             (r#"{"featureGates": "X=true"}"#, "unrecognized feature gate: X"),
@@ -133,6 +166,8 @@ mod tests {
             ),
             (r#"{"controllers": []}"#, "settings.controllers: Required value: must name"),
             (r#"{"controllers": [""]}"#, "settings.controllers: Required value: must name"),
+            (r#"{"statefulSetControllers": []}"#, "settings.statefulSetControllers: Required value: must name"),
+            (r#"{"podGroupOwnerReference": "yes"}"#, "must be true or false"),
             (r#"{"controllers": "me"}"#, r#"settings.controllers: Invalid value: "me": must be a list of strings"#),
         ] {
             let message = Settings::parse(json).unwrap_err().to_string();

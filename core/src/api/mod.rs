@@ -8,6 +8,8 @@
 mod annotation;
 mod carrier;
 mod configuration;
+mod owner;
+mod pod;
 mod selector;
 mod statefulset;
 mod view;
@@ -16,6 +18,8 @@ pub use crate::json::UnknownFields;
 pub use annotation::{AnnotationError, MAX_ANNOTATION_DEPTH, MAX_ANNOTATION_LENGTH};
 pub use carrier::{Carrier, Carriers, Intent, SCHEDULING_ANNOTATION, both_carriers, carried, has_intent, intent};
 pub use configuration::{StatefulSetSchedulingConfiguration, decode_configuration};
+pub use owner::ControllerOwner;
+pub use pod::PodView;
 pub use selector::label_selector;
 pub use statefulset::{PodManagementPolicy, PodResourceClaim, PodTemplate, StatefulSet};
 pub use view::{Level, Member, View, ViewError};

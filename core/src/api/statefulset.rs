@@ -65,6 +65,8 @@ pub struct StatefulSet {
     pub uid: String,
     /// `spec.replicas`, none where absent: the API server's default is 1.
     pub replicas: Option<i32>,
+    /// `spec.ordinals.start`, 0 where absent.
+    pub ordinals_start: i32,
     /// `spec.podManagementPolicy`
     pub pod_management_policy: PodManagementPolicy,
     /// `spec.updateStrategy.rollingUpdate.partition`, 0 where absent.
@@ -100,6 +102,7 @@ impl StatefulSet {
         let scheduler_name = string(Member::SchedulerName, &pod.child("schedulerName"));
         let mut int32 = |member, path: &Path| typed(view.get(member), path, "must be a 32-bit integer", errors);
         let replicas = int32(Member::Replicas, &spec.child("replicas"));
+        let ordinals_start = int32(Member::OrdinalsStart, &spec.child("ordinals").child("start"));
         let partition = int32(Member::Partition, &Self::partition_path());
         let claims = resource_claims(any(view.get(Member::ResourceClaims)), &pod, errors);
         Self {
@@ -107,6 +110,7 @@ impl StatefulSet {
             namespace: namespace.unwrap_or_default(),
             uid: uid.unwrap_or_default(),
             replicas,
+            ordinals_start: ordinals_start.unwrap_or(0),
             pod_management_policy: PodManagementPolicy::from(pod_management_policy),
             partition: partition.unwrap_or(0),
             template: PodTemplate {

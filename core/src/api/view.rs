@@ -45,6 +45,8 @@ pub enum Member {
     Selector,
     /// `spec.replicas`
     Replicas,
+    /// `spec.ordinals.start`
+    OrdinalsStart,
     /// `spec.podManagementPolicy`
     PodManagementPolicy,
     /// `spec.updateStrategy.rollingUpdate.partition`
@@ -66,7 +68,7 @@ pub enum Member {
 }
 
 /// The number of [`Member`]s.
-const MEMBERS: usize = 20;
+const MEMBERS: usize = 21;
 
 /// A level of a StatefulSet of which it matters whether it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +116,7 @@ static STATEFULSET: &[Node] = &[
         &[
             read("selector", Member::Selector as usize),
             read("replicas", Member::Replicas as usize),
+            leads("ordinals", &[read("start", Member::OrdinalsStart as usize)]),
             read("podManagementPolicy", Member::PodManagementPolicy as usize),
             leads("updateStrategy", &[leads("rollingUpdate", &[read("partition", Member::Partition as usize)])]),
             read("scheduling", Member::SchedulingField as usize),

@@ -100,6 +100,12 @@ impl<'a> Object<'a> {
         self.typed(name, text, value, "must be a string")
     }
 
+    /// The truth `name`.
+    pub(crate) fn bool(&mut self, name: &'static str) -> Option<bool> {
+        let value = self.member(name)?;
+        self.typed(name, value.as_bool(), value, "must be true or false")
+    }
+
     /// The number `name`.
     pub(crate) fn int32(&mut self, name: &'static str) -> Option<i32> {
         let value = self.member(name)?;

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::api::{self, Carriers, Intent, MANAGED_LABEL_VALUE, Member, StatefulSet, View};
+use crate::api::{self, Carriers, ControllerOwner, Intent, MANAGED_LABEL_VALUE, Member, StatefulSet, View};
 use crate::discovery::ControllerRef;
-use crate::field::{ErrorList, Path};
-use crate::json::{self, UnknownFields};
+use crate::field::ErrorList;
+use crate::json;
 
 /// The controller that owns a StatefulSet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,19 +92,7 @@ impl Subject {
 
 /// The controller among the owners.
 fn parent(view: &View<'_>) -> Option<Parent> {
-    let owners: Vec<Value> = serde_json::from_str(view.get(Member::OwnerReferences)?.get()).ok()?;
-    let controller = owners.iter().find(|owner| owner.get("controller") == Some(&Value::Bool(true)))?;
-    let path = Path::new("owner");
-    json::decode(controller, &path, UnknownFields::Prune, |owner| {
-        let api_version = owner.string("apiVersion").unwrap_or_default();
-        let group = api_version.split_once('/').map_or("", |(group, _)| group);
-        Parent {
-            reference: ControllerRef {
-                api_group: group.to_owned(),
-                kind: owner.string("kind").unwrap_or_default(),
-                name: owner.string("name").unwrap_or_default(),
-            },
-        }
-    })
-    .ok()
+    let owner = ControllerOwner::find(view.get(Member::OwnerReferences))?;
+    let reference = ControllerRef { api_group: owner.api_group, kind: owner.kind, name: owner.name };
+    Some(Parent { reference })
 }
