@@ -5,24 +5,84 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use k8s_openapi::jiff::Timestamp;
+use kube::api::PostParams;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use statefulset_scheduling_core::api::{API_VERSION, KIND};
 use statefulset_scheduling_core::plan::{Reason, Report, Subject};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::index::Key;
 use crate::kube_api::FIELD_MANAGER;
 use crate::metrics::Metrics;
 
 /// How many events wait to be emitted; more are dropped, and counted.
-const WAITING: usize = 4096;
+const WAITING: usize = 32_768;
+/// How many events are written at once.
+const AT_ONCE: usize = 8;
 /// The API's bound on a message, in bytes.
 const MAX_MESSAGE: usize = 1024;
 
 struct Emission {
     reference: ObjectReference,
     report: Report,
+}
+
+/// Writes events.
+struct Emitter {
+    /// Joins warnings that repeat themselves into a series.
+    recorder: Recorder,
+    client: kube::Client,
+    instance: String,
+    metrics: Arc<Metrics>,
+}
+
+impl Emitter {
+    async fn emit(&self, Emission { reference, report }: Emission) {
+        let result = if report.reason.is_warning() {
+            self.recorder.publish(&event(&report), &reference).await
+        } else {
+            self.create(&reference, &report).await
+        };
+        let code = match &result {
+            Ok(()) => 201,
+            Err(kube::Error::Api(status)) => status.code,
+            Err(_) => 0,
+        };
+        self.metrics.request("create", "events", code);
+        if let Err(error) = result {
+            tracing::debug!(%error, reason = report.reason.as_str(), "an event was not emitted");
+        }
+    }
+
+    /// Writes an event that happens once: the recorder would remember it, and look through all that it
+    /// remembers for each.
+    async fn create(&self, reference: &ObjectReference, report: &Report) -> kube::Result<()> {
+        let now = Timestamp::now();
+        let event = event(report);
+        let name = reference.name.as_deref().unwrap_or_default();
+        let event = k8s_openapi::api::events::v1::Event {
+            metadata: ObjectMeta {
+                name: Some(format!("{name}.{:x}", now.as_nanosecond())),
+                namespace: reference.namespace.clone(),
+                ..ObjectMeta::default()
+            },
+            event_time: Some(MicroTime(now)),
+            action: Some(event.action),
+            reason: Some(event.reason),
+            note: event.note,
+            type_: Some("Normal".to_owned()),
+            regarding: Some(reference.clone()),
+            reporting_controller: Some(FIELD_MANAGER.to_owned()),
+            reporting_instance: Some(self.instance.clone()),
+            ..k8s_openapi::api::events::v1::Event::default()
+        };
+        let namespace = reference.namespace.as_deref().unwrap_or_default();
+        let events = kube::Api::<k8s_openapi::api::events::v1::Event>::namespaced(self.client.clone(), namespace);
+        events.create(&PostParams::default(), &event).await.map(drop)
+    }
 }
 
 /// Messages by their reason.
@@ -60,21 +120,25 @@ impl Events {
     /// Starts to emit. The task ends once [`Events::close`] was called and everything is emitted.
     pub fn start(client: kube::Client, instance: Option<String>, metrics: Arc<Metrics>) -> (Self, JoinHandle<()>) {
         let (sender, mut emissions) = mpsc::channel::<Emission>(WAITING);
-        let recorder = Recorder::new(client, Reporter { controller: FIELD_MANAGER.to_owned(), instance });
-        let counted = Arc::clone(&metrics);
+        let emitter = Arc::new(Emitter {
+            recorder: Recorder::new(
+                client.clone(),
+                Reporter { controller: FIELD_MANAGER.to_owned(), instance: instance.clone() },
+            ),
+            client,
+            instance: instance.unwrap_or_else(|| FIELD_MANAGER.to_owned()),
+            metrics: Arc::clone(&metrics),
+        });
         let task = tokio::spawn(async move {
-            while let Some(Emission { reference, report }) = emissions.recv().await {
-                let result = recorder.publish(&event(&report), &reference).await;
-                let code = match &result {
-                    Ok(()) => 201,
-                    Err(kube::Error::Api(status)) => status.code,
-                    Err(_) => 0,
-                };
-                counted.request("create", "events", code);
-                if let Err(error) = result {
-                    tracing::debug!(%error, reason = report.reason.as_str(), "an event was not emitted");
+            let mut emitting = JoinSet::new();
+            while let Some(emission) = emissions.recv().await {
+                while emitting.len() >= AT_ONCE {
+                    let _ = emitting.join_next().await;
                 }
+                let emitter = Arc::clone(&emitter);
+                emitting.spawn(async move { emitter.emit(emission).await });
             }
+            while emitting.join_next().await.is_some() {}
         });
         (Self { sender: Mutex::new(Some(sender)), said: Mutex::default(), metrics }, task)
     }

@@ -6,41 +6,45 @@ use kube::Resource;
 use kube::api::ObjectMeta;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
-use statefulset_scheduling_core::api::{Carriers, View};
+use statefulset_scheduling_core::api::{Carriers, Member, View};
 use statefulset_scheduling_core::plan::Subject;
 
-/// A StatefulSet from the API server: the text of it, and of its metadata what a watch needs.
+/// A StatefulSet from the API server: of its metadata what a watch needs, and what the plan needs of
+/// the rest. Its text is read once, while it arrives, and kept only where that is not enough.
 #[derive(Clone, Debug)]
 pub struct StatefulSet {
     metadata: ObjectMeta,
-    text: Box<RawValue>,
+    read: Read,
 }
 
-/// The metadata that is kept of an object on its way into the index.
-#[derive(Deserialize)]
-struct Metadata {
-    metadata: Kept,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Kept {
-    name: Option<String>,
-    namespace: Option<String>,
-    resource_version: Option<String>,
+/// What was read of a StatefulSet, wherever its intent is carried.
+#[derive(Clone, Debug)]
+enum Read {
+    /// It has no intent.
+    Plain,
+    /// It has one.
+    Subject(Box<Subject>),
+    /// It has one that cannot be read, which may depend on where it is looked for.
+    Text(Box<RawValue>),
 }
 
 impl<'de> Deserialize<'de> for StatefulSet {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Box::<RawValue>::deserialize(deserializer)?;
-        let Metadata { metadata } = serde_json::from_str(text.get()).map_err(serde::de::Error::custom)?;
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        let view = View::new(Some(&raw)).map_err(serde::de::Error::custom)?;
+        let text = |member| view.text(member).map(Cow::into_owned);
         let metadata = ObjectMeta {
-            name: metadata.name,
-            namespace: metadata.namespace,
-            resource_version: metadata.resource_version,
+            name: text(Member::Name),
+            namespace: text(Member::Namespace),
+            resource_version: text(Member::ResourceVersion),
             ..ObjectMeta::default()
         };
-        Ok(Self { metadata, text })
+        let read = match Subject::new(&view, Carriers::default()) {
+            None => Read::Plain,
+            Some(subject) if subject.intent.is_ok() => Read::Subject(Box::new(subject)),
+            Some(_) => Read::Text(raw),
+        };
+        Ok(Self { metadata, read })
     }
 }
 
@@ -74,9 +78,56 @@ impl Resource for StatefulSet {
 }
 
 impl StatefulSet {
-    /// What the plan needs of it; none where it did not opt in.
-    pub fn subject(&self, carriers: Carriers) -> Option<Subject> {
-        let view = View::new(Some(&self.text)).ok()?;
-        Subject::new(&view, carriers)
+    /// What the plan needs of it; none where it did not opt in by one of `carriers`.
+    pub fn subject(self, carriers: Carriers) -> Option<Subject> {
+        match self.read {
+            Read::Plain => None,
+            Read::Subject(subject) => {
+                let carrier = subject.intent.as_ref().ok()?.carrier;
+                carriers.reads(carrier).then_some(*subject)
+            }
+            Read::Text(text) => Subject::new(&View::new(Some(&text)).ok()?, carriers),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    const BOTH: Carriers = Carriers { field: true, annotation: true };
+    const FIELD: Carriers = Carriers { field: true, annotation: false };
+    const ANNOTATION: Carriers = Carriers { field: false, annotation: true };
+
+    fn read(object: &Value) -> StatefulSet {
+        serde_json::from_str(&object.to_string()).expect("it is a StatefulSet")
+    }
+
+    #[test]
+    fn an_intent_counts_only_in_a_carrier_that_is_read() {
+        let metadata = json!({"name": "web", "namespace": "ns", "resourceVersion": "7"});
+        let annotated = |text: &str| {
+            let mut metadata = metadata.clone();
+            metadata["annotations"] = json!({"statefulset-scheduling.dev/scheduling": text});
+            metadata
+        };
+        for (object, both, field, annotation) in [
+            (json!({"metadata": metadata}), false, false, false),
+            (json!({"metadata": metadata, "spec": {"scheduling": {}}}), true, true, false),
+            (json!({"metadata": annotated("{}")}), true, false, true),
+            (json!({"metadata": annotated("[")}), true, false, true),
+            (json!({"metadata": annotated("{}"), "spec": {"scheduling": {}}}), true, true, true),
+        ] {
+            let set = read(&object);
+            assert_eq!(set.meta().resource_version.as_deref(), Some("7"));
+            for (carriers, opted_in) in [(BOTH, both), (FIELD, field), (ANNOTATION, annotation)] {
+                assert_eq!(set.clone().subject(carriers).is_some(), opted_in, "{object} {carriers:?}");
+            }
+        }
+        // What is ambiguous with both carriers is not with one.
+        let set = read(&json!({"metadata": annotated("{}"), "spec": {"scheduling": {}}}));
+        assert!(set.clone().subject(BOTH).expect("it opted in").intent.is_err());
+        assert!(set.subject(FIELD).expect("it opted in").intent.is_ok());
     }
 }

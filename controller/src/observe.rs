@@ -17,8 +17,9 @@ use crate::index::{Concerned, Index, Key, Kind, Version, version};
 use crate::object::StatefulSet;
 use crate::queue::Queue;
 
-/// How many objects are read at once when a kind is listed.
-const PAGE: u32 = 500;
+/// How many objects are read at once when a kind is listed: a page of large StatefulSets is held in
+/// memory, twice, while it is read.
+const PAGE: u32 = 100;
 
 /// Feeds an index and a queue.
 #[derive(Clone)]

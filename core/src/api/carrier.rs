@@ -62,6 +62,16 @@ impl Default for Carriers {
     }
 }
 
+impl Carriers {
+    /// Whether `carrier` is read.
+    pub fn reads(self, carrier: Carrier) -> bool {
+        match carrier {
+            Carrier::Field => self.field,
+            Carrier::Annotation => self.annotation,
+        }
+    }
+}
+
 /// An intent and where it was written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Intent {
@@ -73,10 +83,11 @@ pub struct Intent {
 
 /// The JSON text of the intent in `carrier`, none where it carries none or is not read.
 pub fn carried<'a>(view: &View<'a>, carrier: Carrier, carriers: Carriers) -> Option<&'a RawValue> {
-    match carrier {
-        Carrier::Field => view.get(Member::SchedulingField).filter(|_| carriers.field),
-        Carrier::Annotation => view.get(Member::SchedulingAnnotation).filter(|_| carriers.annotation),
-    }
+    let member = match carrier {
+        Carrier::Field => Member::SchedulingField,
+        Carrier::Annotation => Member::SchedulingAnnotation,
+    };
+    view.get(member).filter(|_| carriers.reads(carrier))
 }
 
 /// Whether the StatefulSet opted in: it carries an intent in a carrier that is read.

@@ -1,5 +1,7 @@
 //! A view of a StatefulSet that borrows the fields the rules need and skips the rest.
 
+use std::borrow::Cow;
+
 use serde_json::value::RawValue;
 use thiserror::Error;
 
@@ -29,6 +31,8 @@ pub enum Member {
     Namespace,
     /// `metadata.uid`
     Uid,
+    /// `metadata.resourceVersion`
+    ResourceVersion,
     /// `metadata.deletionTimestamp`
     DeletionTimestamp,
     /// `metadata.ownerReferences`
@@ -68,7 +72,7 @@ pub enum Member {
 }
 
 /// The number of [`Member`]s.
-const MEMBERS: usize = 21;
+const MEMBERS: usize = 22;
 
 /// A level of a StatefulSet of which it matters whether it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +101,7 @@ static STATEFULSET: &[Node] = &[
             read("name", Member::Name as usize),
             read("namespace", Member::Namespace as usize),
             read("uid", Member::Uid as usize),
+            read("resourceVersion", Member::ResourceVersion as usize),
             read("deletionTimestamp", Member::DeletionTimestamp as usize),
             read("ownerReferences", Member::OwnerReferences as usize),
             level(
@@ -169,6 +174,11 @@ impl<'a> View<'a> {
         let mut view = Self::default();
         json::project(object.get(), STATEFULSET, &mut view.members, &mut view.levels)?;
         Ok(view)
+    }
+
+    /// The text of a member that is a string; none where it is absent or none.
+    pub fn text(&self, member: Member) -> Option<Cow<'a, str>> {
+        self.get(member).and_then(json::text)
     }
 
     /// The JSON text of a member, none where it is absent.

@@ -5,7 +5,6 @@ use serde_json::Value;
 use crate::api::{self, Carriers, ControllerOwner, Intent, MANAGED_LABEL_VALUE, Member, StatefulSet, View};
 use crate::discovery::ControllerRef;
 use crate::field::ErrorList;
-use crate::json;
 
 /// The controller that owns a StatefulSet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +52,7 @@ impl Subject {
             Ok(Some(intent)) => Ok(intent),
             Err(errors) => Err(errors),
         };
-        let text = |member| view.get(member).and_then(json::text).map(std::borrow::Cow::into_owned);
+        let text = |member| view.text(member).map(std::borrow::Cow::into_owned);
         let name = text(Member::Name).unwrap_or_default();
         let namespace = text(Member::Namespace).unwrap_or_default();
         let uid = text(Member::Uid).unwrap_or_default();
