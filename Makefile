@@ -17,7 +17,7 @@ WASM_FEATURES := --enable-bulk-memory --enable-sign-ext --enable-mutable-globals
 	--enable-nontrapping-float-to-int --enable-reference-types --enable-multivalue
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test golden lint size bench wasm clean
+.PHONY: help setup run test golden lint size bench bench-controller wasm clean
 
 help: ## Shows this list
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,12 @@ size: policy.wasm ## Prints the size of the module; over the bound is an error
 
 bench: policy.wasm ## Measures the module and the core, as ratios
 	$(CARGO) bench -p host-harness
+
+bench-controller: ## Measures the controller at scale; over a bound is an error
+	$(CARGO) bench -p statefulset-scheduling-controller --bench scale
+
+bench-controller: ## Measures the controller against a bare client, and prints a table with its bounds
+	$(CARGO) bench -p statefulset-scheduling-controller --bench scale
 
 # Cargo decides whether anything is to be built; the optimised module follows it.
 policy.wasm: wasm

@@ -35,8 +35,10 @@ const PLAIN: usize = 100_000;
 const CONCURRENCY: usize = 32;
 /// Times that every wall time is taken; the shortest are compared, as the least disturbed.
 const RUNS: usize = 5;
-/// What the controllers have to use of the processor, so that its clock is exact enough.
-const ENOUGH: Duration = Duration::from_secs(5);
+/// Turns that the two sizes take at rest, of which the medians are compared.
+const TURNS: usize = 25;
+/// Changes of size in a turn, of each of the few: the clock of the processor is coarse.
+const CHANGES: usize = 10;
 
 /// Wall time, as a ratio.
 const MAX_WALL: f64 = 1.25;
@@ -297,16 +299,21 @@ impl Cold {
         Self { controller, fake, run: Run { synced, bound, told, dropped, cpu, peak } }
     }
 
-    /// Brings the first few from one size to another, and tells what that took on the processor.
-    async fn scale(&self, replicas: usize) -> Duration {
+    /// Brings the first few from one size to another, time and again, and tells what that took on the
+    /// processor.
+    async fn scale(&self) -> Duration {
         let before = self.controller.cpu();
-        let patched = self.fake.count(Verb::Patch, Resource::StatefulSets);
-        for number in 0..FEW {
-            let change = |set: &mut Value| set["spec"]["replicas"] = replicas.into();
-            self.fake.modify(Resource::StatefulSets, NAMESPACE, &name(number), change);
+        for change in 1..=CHANGES {
+            let patched = self.fake.count(Verb::Patch, Resource::StatefulSets);
+            for number in 0..FEW {
+                // One more than before each time, and as before after the last.
+                let replicas = 3 + change % CHANGES;
+                let change = |set: &mut Value| set["spec"]["replicas"] = replicas.into();
+                self.fake.modify(Resource::StatefulSets, NAMESPACE, &name(number), change);
+            }
+            let all = |view: &fake_api::View<'_>| view.count(Verb::Patch, Resource::StatefulSets) >= patched + FEW;
+            self.fake.wait_for(all, PATIENCE).await;
         }
-        let all = |view: &fake_api::View<'_>| view.count(Verb::Patch, Resource::StatefulSets) >= patched + FEW;
-        self.fake.wait_for(all, PATIENCE).await;
         self.controller.cpu().saturating_sub(before)
     }
 }
@@ -317,21 +324,22 @@ async fn at_rest(few: &Cold, many: &Cold) -> (Duration, Duration) {
     for cold in [few, many] {
         cold.fake.reset_log();
     }
-    let mut spent = [Duration::ZERO; 2];
-    let mut turns = 0_usize;
-    while spent.iter().any(|spent| *spent < ENOUGH) {
-        turns += 1;
-        for (cold, spent) in [few, many].into_iter().zip(&mut spent) {
-            *spent += cold.scale(if turns.is_multiple_of(2) { 3 } else { 5 }).await;
-        }
+    let mut spent = (Vec::new(), Vec::new());
+    for _ in 0..TURNS {
+        spent.0.push(few.scale().await);
+        spent.1.push(many.scale().await);
     }
     for cold in [few, many] {
         for resource in [Resource::Workloads, Resource::PodGroups, Resource::StatefulSets] {
-            assert_eq!(cold.fake.count(Verb::Patch, resource), turns * FEW, "three patches a change");
+            let patches = cold.fake.count(Verb::Patch, resource);
+            assert_eq!(patches, TURNS * CHANGES * FEW, "three patches a change");
         }
     }
-    let changes = u32::try_from(turns * FEW).expect("there are fewer");
-    (spent[0] / changes, spent[1] / changes)
+    let median = |mut spent: Vec<Duration>| {
+        spent.sort();
+        spent[spent.len() / 2] / u32::try_from(CHANGES * FEW).expect("it is small")
+    };
+    (median(spent.0), median(spent.1))
 }
 
 /// What a bare client requests beyond the two creates for each StatefulSet.

@@ -42,7 +42,7 @@ pub fn version(resource_version: Option<&str>) -> Version {
 
 /// What became of an object that was put into the index.
 enum Put<T> {
-    /// This version, or a newer one, is there already.
+    /// A newer version is there already.
     Stale,
     /// It is there now.
     New,
@@ -54,44 +54,74 @@ enum Put<T> {
 struct Objects<T, R> {
     by_key: HashMap<Key, (Version, T)>,
     by_reference: HashMap<R, BTreeSet<String>>,
-    reference: fn(&str, &T) -> Option<R>,
+    references: fn(&str, &T) -> Vec<R>,
+    grave: Grave,
 }
 
+/// What went while writes were under way: the answer to one of them must not bring it back.
+#[derive(Default)]
+struct Grave {
+    /// The versions that objects went at, and when.
+    gone: HashMap<Key, (Version, Tick)>,
+    /// When everything that is there was last listed.
+    listed: Tick,
+}
+
+/// Counts what happens to the index.
+type Tick = u64;
+
+/// From when on the answer to a write may be older than what the index has seen since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Attempt(Tick);
+
 impl<T, R: Hash + Eq> Objects<T, R> {
-    fn new(reference: fn(&str, &T) -> Option<R>) -> Self {
-        Self { by_key: HashMap::new(), by_reference: HashMap::new(), reference }
+    fn new(references: fn(&str, &T) -> Vec<R>) -> Self {
+        Self { by_key: HashMap::new(), by_reference: HashMap::new(), references, grave: Grave::default() }
     }
 
-    /// Puts an object in, unless what is there is as new: the answer to a write, which the watch tells
-    /// once more, concerns nobody.
+    /// Puts in what a watch tells, unless an answer told of something newer.
     fn put(&mut self, key: Key, version: Version, object: T) -> Put<T> {
-        if self.by_key.get(&key).is_some_and(|(known, _)| *known >= version && version > 0) {
+        self.grave.gone.remove(&key);
+        if self.by_key.get(&key).is_some_and(|(known, _)| *known > version) {
             return Put::Stale;
         }
         let before = self.take(&key);
-        if let Some(reference) = (self.reference)(&key.namespace, &object) {
+        for reference in (self.references)(&key.namespace, &object) {
             self.by_reference.entry(reference).or_default().insert(key.name.clone());
         }
         self.by_key.insert(key, (version, object));
         before.map_or(Put::New, Put::Replaced)
     }
 
+    /// Puts in what an answer tells, unless the watch told meanwhile that the object is gone.
+    fn answer(&mut self, attempt: Attempt, key: Key, version: Version, object: T) {
+        let buried = self.grave.gone.get(&key).is_some_and(|(gone, _)| *gone >= version);
+        // A list that does not have it may be older than it, or newer.
+        let unlisted = !self.by_key.contains_key(&key) && self.grave.listed > attempt.0;
+        if !buried && !unlisted {
+            self.put(key, version, object);
+        }
+    }
+
     /// Takes an object out, unless it is newer than the deletion that was seen.
-    fn remove(&mut self, key: &Key, version: Version) -> Option<T> {
+    fn remove(&mut self, key: &Key, version: Version, now: Option<Tick>) -> Option<T> {
         if self.by_key.get(key).is_some_and(|(known, _)| *known > version) {
             return None;
+        }
+        if let Some(now) = now {
+            self.grave.gone.insert(key.clone(), (version, now));
         }
         self.take(key)
     }
 
     fn take(&mut self, key: &Key) -> Option<T> {
         let (_, object) = self.by_key.remove(key)?;
-        if let Some(reference) = (self.reference)(&key.namespace, &object)
-            && let Some(names) = self.by_reference.get_mut(&reference)
-        {
-            names.remove(&key.name);
-            if names.is_empty() {
-                self.by_reference.remove(&reference);
+        for reference in (self.references)(&key.namespace, &object) {
+            if let Some(names) = self.by_reference.get_mut(&reference) {
+                names.remove(&key.name);
+                if names.is_empty() {
+                    self.by_reference.remove(&reference);
+                }
             }
         }
         Some(object)
@@ -101,28 +131,56 @@ impl<T, R: Hash + Eq> Objects<T, R> {
         let names = self.by_reference.get(reference).into_iter().flatten();
         names.filter_map(move |name| self.by_key.get(&Key::new(namespace, name))).map(|(_, object)| object)
     }
+
+    /// Forgets what went before the oldest write that is still under way.
+    fn forget_gone(&mut self, oldest: Option<Tick>) {
+        match oldest {
+            None => self.grave.gone.clear(),
+            Some(oldest) => self.grave.gone.retain(|_, (_, tick)| *tick >= oldest),
+        }
+    }
 }
 
 /// A reference within a namespace.
 type InNamespace<R> = (String, R);
 
+/// What a PodGroup refers to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Reference {
+    Workload(String),
+    Controller(String),
+}
+
 /// The index.
 pub struct Index {
     subjects: Objects<Arc<Subject>, InNamespace<ControllerRef>>,
     workloads: Objects<Workload, InNamespace<ControllerRef>>,
-    pod_groups: Objects<PodGroup, InNamespace<String>>,
+    pod_groups: Objects<PodGroup, InNamespace<Reference>>,
+    tick: Tick,
+    /// The attempts that are under way.
+    under_way: BTreeSet<Attempt>,
+    /// By StatefulSet, the PodGroup whose create had no answer.
+    unanswered: HashMap<Key, String>,
 }
 
 impl Default for Index {
     fn default() -> Self {
         Self {
             subjects: Objects::new(|namespace, subject| {
-                Some((namespace.to_owned(), subject.parent.as_ref()?.reference.clone()))
+                let parents = subject.parent.iter();
+                parents.map(|parent| (namespace.to_owned(), parent.reference.clone())).collect()
             }),
-            workloads: Objects::new(|namespace, workload| Some((namespace.to_owned(), workload.controller.clone()?))),
+            workloads: Objects::new(|namespace, workload| {
+                workload.controller.iter().map(|controller| (namespace.to_owned(), controller.clone())).collect()
+            }),
             pod_groups: Objects::new(|namespace, pod_group| {
-                Some((namespace.to_owned(), pod_group.workload_name.clone()?))
+                let workload = pod_group.workload_name.iter().cloned().map(Reference::Workload);
+                let controller = pod_group.identity.controller_uid.iter().cloned().map(Reference::Controller);
+                workload.chain(controller).map(|reference| (namespace.to_owned(), reference)).collect()
             }),
+            tick: 0,
+            under_way: BTreeSet::new(),
+            unanswered: HashMap::new(),
         }
     }
 }
@@ -133,7 +191,13 @@ impl Lookup for Index {
     }
 
     fn pod_groups_of(&self, namespace: &str, workload_name: &str) -> Vec<&PodGroup> {
-        self.pod_groups.referring(namespace, &(namespace.to_owned(), workload_name.to_owned())).collect()
+        let reference = Reference::Workload(workload_name.to_owned());
+        self.pod_groups.referring(namespace, &(namespace.to_owned(), reference)).collect()
+    }
+
+    fn pod_groups_controlled_by(&self, namespace: &str, uid: &str) -> Vec<&PodGroup> {
+        let reference = Reference::Controller(uid.to_owned());
+        self.pod_groups.referring(namespace, &(namespace.to_owned(), reference)).collect()
     }
 }
 
@@ -151,6 +215,29 @@ impl Index {
         self.subjects.by_key.len()
     }
 
+    /// An attempt begins that will tell of the answers to its writes.
+    pub fn begin(&mut self) -> Attempt {
+        self.tick += 1;
+        let attempt = Attempt(self.tick);
+        self.under_way.insert(attempt);
+        attempt
+    }
+
+    /// The attempt is over.
+    pub fn end(&mut self, attempt: Attempt) {
+        self.under_way.remove(&attempt);
+        let oldest = self.under_way.first().map(|attempt| attempt.0);
+        self.subjects.forget_gone(oldest);
+        self.workloads.forget_gone(oldest);
+        self.pod_groups.forget_gone(oldest);
+    }
+
+    /// The time, where somebody may bring back what goes now.
+    fn now(&mut self) -> Option<Tick> {
+        self.tick += 1;
+        (!self.under_way.is_empty()).then_some(self.tick)
+    }
+
     /// A StatefulSet is there, or changed. One that did not opt in is looked up and forgotten.
     pub fn apply_subject(&mut self, key: Key, version: Version, subject: Option<Subject>) -> Concerned {
         match subject {
@@ -165,7 +252,8 @@ impl Index {
     /// A StatefulSet is gone. It concerns itself once more, so that what is remembered of it is
     /// forgotten; one that did not opt in concerns nothing.
     pub fn remove_subject(&mut self, key: &Key, version: Version) -> Concerned {
-        self.subjects.remove(key, version).map(|_| key.clone()).into_iter().collect()
+        let now = self.now();
+        self.subjects.remove(key, version, now).map(|_| key.clone()).into_iter().collect()
     }
 
     /// A Workload is there, or changed.
@@ -182,7 +270,8 @@ impl Index {
 
     /// A Workload is gone.
     pub fn remove_workload(&mut self, key: &Key, version: Version) -> Concerned {
-        let before = self.workloads.remove(key, version);
+        let now = self.now();
+        let before = self.workloads.remove(key, version, now);
         before.map(|workload| self.concerned_by_workload(&key.namespace, &workload)).unwrap_or_default()
     }
 
@@ -198,8 +287,53 @@ impl Index {
 
     /// A PodGroup is gone.
     pub fn remove_pod_group(&mut self, key: &Key, version: Version) -> Concerned {
-        let before = self.pod_groups.remove(key, version);
+        let now = self.now();
+        let before = self.pod_groups.remove(key, version, now);
         before.map(|pod_group| self.concerned_by_pod_group(&key.namespace, &pod_group)).unwrap_or_default()
+    }
+
+    /// The answer to a write of a StatefulSet. The watch tells of it too, and whom it concerns.
+    pub fn answer_subject(&mut self, attempt: Attempt, key: Key, version: Version, subject: Option<Subject>) {
+        match subject {
+            Some(subject) => self.subjects.answer(attempt, key, version, Arc::new(subject)),
+            None => drop(self.remove_subject(&key, version)),
+        }
+    }
+
+    /// The answer to a request for a Workload.
+    pub fn answer_workload(&mut self, attempt: Attempt, key: Key, version: Version, workload: Workload) {
+        self.workloads.answer(attempt, key, version, workload);
+    }
+
+    /// The answer to a request for a PodGroup.
+    pub fn answer_pod_group(&mut self, attempt: Attempt, key: Key, version: Version, pod_group: PodGroup) {
+        self.pod_groups.answer(attempt, key, version, pod_group);
+    }
+
+    /// The create of a StatefulSet's PodGroup had no answer: it may be there, though no watch tells of it.
+    pub fn lost(&mut self, statefulset: Key, pod_group_name: String) {
+        self.unanswered.insert(statefulset, pod_group_name);
+    }
+
+    /// The PodGroup of a StatefulSet whose create had no answer.
+    pub fn unanswered(&self, statefulset: &Key) -> Option<&str> {
+        self.unanswered.get(statefulset).map(String::as_str)
+    }
+
+    /// It has been looked for.
+    pub fn looked_for(&mut self, statefulset: &Key) {
+        self.unanswered.remove(statefulset);
+    }
+
+    /// All objects of a kind have been listed.
+    pub fn listed(&mut self, kind: Kind) {
+        self.tick += 1;
+        let grave = match kind {
+            Kind::StatefulSet => &mut self.subjects.grave,
+            Kind::Workload => &mut self.workloads.grave,
+            Kind::PodGroup => &mut self.pod_groups.grave,
+        };
+        grave.listed = self.tick;
     }
 
     /// The keys of all objects of a kind: what a new list does not have is gone.

@@ -120,6 +120,7 @@ impl Observer {
                     for key in gone.drain() {
                         concerned.extend(self.index().forget(K::KIND, &key));
                     }
+                    self.index().listed(K::KIND);
                     self.enqueue(concerned);
                     tracing::debug!(kind = ?K::KIND, "listed");
                     self.synced.send_modify(|kinds| {

@@ -4,15 +4,16 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use k8s_openapi::api::scheduling::v1beta1::{PodGroup, Workload};
+use k8s_openapi::api::scheduling::v1beta1 as objects;
 use statefulset_scheduling_core::api::Carriers;
+use statefulset_scheduling_core::discovery::{ControllerRef, Index as Lookup, PodGroup, Workload};
 use statefulset_scheduling_core::plan::{self, Change, Decision, Known, Reason, Report, Settings, Step, Subject};
 use statefulset_scheduling_core::workloadbuilder::PolicyType;
 
 use crate::api::{Api, Stored};
 use crate::events::Events;
 use crate::failure::Failure;
-use crate::index::{Index, Key};
+use crate::index::{Attempt, Index, Key};
 use crate::metrics::Metrics;
 use crate::queue::Outcome;
 
@@ -36,6 +37,51 @@ pub struct Reconciler<A> {
     /// Whether writes are only logged.
     pub dry_run: bool,
     progress: Mutex<HashMap<Key, Progress>>,
+}
+
+/// An attempt that is under way, until this is dropped: also when the attempt is given up.
+struct UnderWay<'a> {
+    index: &'a Mutex<Index>,
+    attempt: Attempt,
+}
+
+impl<'a> UnderWay<'a> {
+    fn begin(index: &'a Mutex<Index>) -> Self {
+        let attempt = index.lock().unwrap_or_else(PoisonError::into_inner).begin();
+        Self { index, attempt }
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner).end(self.attempt);
+    }
+}
+
+/// The index, with the Workloads of a StatefulSet's parent as they were read just now: the cache of
+/// them may lag behind the one of StatefulSets.
+struct Fresh<'a> {
+    index: &'a Index,
+    subject: &'a Subject,
+    parents: &'a [Workload],
+}
+
+impl Lookup for Fresh<'_> {
+    fn workloads_of(&self, namespace: &str, controller: &ControllerRef) -> Vec<&Workload> {
+        if self.subject.parent.as_ref().is_some_and(|parent| parent.reference == *controller) {
+            self.parents.iter().filter(|workload| workload.controller.as_ref() == Some(controller)).collect()
+        } else {
+            self.index.workloads_of(namespace, controller)
+        }
+    }
+
+    fn pod_groups_of(&self, namespace: &str, workload_name: &str) -> Vec<&PodGroup> {
+        self.index.pod_groups_of(namespace, workload_name)
+    }
+
+    fn pod_groups_controlled_by(&self, namespace: &str, uid: &str) -> Vec<&PodGroup> {
+        self.index.pod_groups_controlled_by(namespace, uid)
+    }
 }
 
 /// What is remembered of a StatefulSet: for the metrics, and to look at its first pods once.
@@ -77,13 +123,24 @@ impl<A: Api> Reconciler<A> {
     }
 
     async fn run(&self, key: &Key) -> Result<(), Failure> {
-        let mut known = Known { look_at_members: self.is_new(key), ..Known::default() };
+        let attempt = UnderWay::begin(&self.index);
+        self.find_unanswered(key, attempt.attempt).await?;
+        let mut known = Known::default();
+        let mut known_of = String::new();
+        let mut parents = None;
         let mut met = HashSet::new();
         for _ in 0..MAX_STEPS {
-            let Some((subject, decision)) = self.plan(key, known) else {
+            let Some(subject) = self.index().subject(key) else {
                 self.forget(key);
                 return Ok(());
             };
+            // One that was made anew under the same name has pods, and perhaps a parent, of its own.
+            if subject.uid != known_of {
+                known_of.clone_from(&subject.uid);
+                known = Known { look_at_members: self.is_new(key), ..Known::default() };
+                parents = None;
+            }
+            let decision = self.plan(&subject, known, parents.as_deref());
             self.events.say(&subject, &decision.reports);
             self.note(key, &decision);
             if decision.step.change() == Change::Write && self.dry_run {
@@ -94,30 +151,49 @@ impl<A: Api> Reconciler<A> {
                 Step::Rest => return Ok(()),
                 Step::AskPods => known.has_pods = Some(self.api.has_pods(&subject).await?),
                 Step::AskParent => {
-                    for stored in self.api.workloads(&subject.namespace).await? {
-                        self.apply_workload(stored);
-                    }
+                    let workloads = self.api.workloads(&subject.namespace).await?;
+                    parents = Some(workloads.into_iter().map(|stored| stored.object.into()).collect::<Vec<_>>());
                     known.parent_is_fresh = true;
                 }
                 Step::AskMembers => {
                     known.members_without_group = Some(self.api.has_members_without_group(&subject).await?);
                     self.progress().entry(key.clone()).or_default().new = false;
                 }
-                step => self.write(&subject, step, &mut met).await?,
+                step => self.write(attempt.attempt, &subject, step, &mut met).await?,
             }
         }
         Err(Failure::Later { message: "the plan does not come to rest".to_owned(), wait: None })
     }
 
-    fn plan(&self, key: &Key, known: Known) -> Option<(Arc<Subject>, Decision)> {
+    fn plan(&self, subject: &Subject, known: Known, parents: Option<&[Workload]>) -> Decision {
         let index = self.index();
-        let subject = index.subject(key)?;
-        let decision = plan::plan(&subject, &*index, known, &self.settings);
-        Some((subject, decision))
+        match parents {
+            None => plan::plan(subject, &*index, known, &self.settings),
+            Some(parents) => plan::plan(subject, &Fresh { index: &index, subject, parents }, known, &self.settings),
+        }
+    }
+
+    /// A PodGroup whose create had no answer may be there, though no watch has told of it. It must be
+    /// known before another one is made.
+    async fn find_unanswered(&self, key: &Key, attempt: Attempt) -> Result<(), Failure> {
+        let Some(name) = self.index().unanswered(key).map(str::to_owned) else { return Ok(()) };
+        match self.api.pod_group(&key.namespace, &name).await {
+            Ok(stored) => self.answer_pod_group(attempt, stored),
+            Err(Failure::NotFound(_)) => {}
+            Err(failure) => return Err(failure),
+        }
+        self.index().looked_for(key);
+        Ok(())
     }
 
     /// Makes a write, and puts its answer into the index. `met` has the names that were taken already.
-    async fn write(&self, subject: &Subject, step: &Step, met: &mut HashSet<String>) -> Result<(), Failure> {
+    async fn write(
+        &self,
+        attempt: Attempt,
+        subject: &Subject,
+        step: &Step,
+        met: &mut HashSet<String>,
+    ) -> Result<(), Failure> {
         let namespace = &subject.namespace;
         match step {
             Step::CreateWorkload(workload) => {
@@ -129,36 +205,40 @@ impl<A: Api> Reconciler<A> {
                     }
                     created => self.created(subject, step, created)?,
                 };
-                self.apply_workload(stored);
+                self.answer_workload(attempt, stored);
                 Ok(())
             }
             Step::CreatePodGroup(pod_group) => {
                 let name = pod_group.metadata.name.as_deref().unwrap_or_default();
-                let stored = match self.api.create_pod_group(pod_group).await {
+                let created = self.api.create_pod_group(pod_group).await;
+                if let Err(Failure::Later { .. }) = &created {
+                    self.index().lost(Key::new(namespace, &subject.name), name.to_owned());
+                }
+                let stored = match created {
                     Err(Failure::AlreadyExists) => {
                         self.meet(subject, name, met)?;
                         self.api.pod_group(namespace, name).await?
                     }
                     created => self.created(subject, step, created)?,
                 };
-                self.apply_pod_group(stored);
+                self.answer_pod_group(attempt, stored);
                 Ok(())
             }
             Step::SetWorkloadMinCount(change) => {
                 let patched = self.api.patch_workload(namespace, &change.name, &change.json_patch()).await;
                 if let Err(Failure::Conflict(_)) = &patched {
                     // The next attempt must see what is there now.
-                    self.apply_workload(self.api.workload(namespace, &change.name).await?);
+                    self.answer_workload(attempt, self.api.workload(namespace, &change.name).await?);
                 }
-                self.apply_workload(self.written(subject, patched)?);
+                self.answer_workload(attempt, self.written(subject, patched)?);
                 Ok(())
             }
             Step::SetPodGroupMinCount(change) => {
                 let patched = self.api.patch_pod_group(namespace, &change.name, &change.json_patch()).await;
                 if let Err(Failure::Conflict(_)) = &patched {
-                    self.apply_pod_group(self.api.pod_group(namespace, &change.name).await?);
+                    self.answer_pod_group(attempt, self.api.pod_group(namespace, &change.name).await?);
                 }
-                self.apply_pod_group(self.written(subject, patched)?);
+                self.answer_pod_group(attempt, self.written(subject, patched)?);
                 Ok(())
             }
             Step::PublishBinding(binding) => {
@@ -166,7 +246,7 @@ impl<A: Api> Reconciler<A> {
                 let patched = self.api.patch_statefulset(namespace, &subject.name, &patch).await;
                 let stored = self.written(subject, patched)?;
                 let after = stored.object.subject(self.carriers);
-                self.index().apply_subject(Key::new(namespace, &subject.name), stored.version, after);
+                self.index().answer_subject(attempt, Key::new(namespace, &subject.name), stored.version, after);
                 Ok(())
             }
             Step::Rest | Step::AskPods | Step::AskParent | Step::AskMembers => Ok(()),
@@ -224,18 +304,18 @@ impl<A: Api> Reconciler<A> {
         Err(Failure::Later { message, wait: None })
     }
 
-    fn apply_workload(&self, stored: Stored<Workload>) {
+    fn answer_workload(&self, attempt: Attempt, stored: Stored<objects::Workload>) {
         let metadata = &stored.object.metadata;
         let key =
             Key::new(metadata.namespace.as_deref().unwrap_or_default(), metadata.name.as_deref().unwrap_or_default());
-        self.index().apply_workload(key, stored.version, stored.object.into());
+        self.index().answer_workload(attempt, key, stored.version, stored.object.into());
     }
 
-    fn apply_pod_group(&self, stored: Stored<PodGroup>) {
+    fn answer_pod_group(&self, attempt: Attempt, stored: Stored<objects::PodGroup>) {
         let metadata = &stored.object.metadata;
         let key =
             Key::new(metadata.namespace.as_deref().unwrap_or_default(), metadata.name.as_deref().unwrap_or_default());
-        self.index().apply_pod_group(key, stored.version, stored.object.into());
+        self.index().answer_pod_group(attempt, key, stored.version, stored.object.into());
     }
 
     fn index(&self) -> MutexGuard<'_, Index> {

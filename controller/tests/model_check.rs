@@ -16,7 +16,7 @@ use model::{
     World,
 };
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config, TestError, TestRunner};
 use statefulset_scheduling_core::plan::Settings;
 
 const CREATE: Act = Act::Create(Set::Web);
@@ -30,10 +30,14 @@ const COLLECT: [Act; 3] =
 /// What an exhaustive search goes through.
 struct Scope {
     title: &'static str,
-    /// The longest schedule.
+    /// What every schedule begins with.
+    first: Vec<Action>,
+    /// The longest schedule, from there on.
     depth: usize,
     bounds: Bounds,
     lag: usize,
+    /// What is reconciled.
+    sets: Vec<Set>,
     /// What others do between reconciles.
     acts: Vec<Act>,
     /// What others do during a reconcile, at each request of it.
@@ -46,9 +50,11 @@ impl Scope {
     fn new(title: &'static str, depth: usize, acts: &[Act]) -> Self {
         Self {
             title,
+            first: Vec::new(),
             depth,
-            bounds: Bounds { incarnations: 2, protection: false },
+            bounds: Bounds { incarnations: 2, protection: false, leftovers: true },
             lag: 3,
+            sets: vec![Set::Web],
             acts: acts.to_vec(),
             during: Vec::new(),
             overtaking: Vec::new(),
@@ -104,6 +110,17 @@ impl Seen {
     }
 }
 
+/// A StatefulSet with its objects and its binding, told to everybody.
+const RUNNING: [Action; 7] = [
+    Action::Others(CREATE),
+    Action::Tell(Resource::Sets),
+    Action::Reconcile(Set::Web, Mishap::None),
+    Action::Tell(Resource::Sets),
+    Action::Tell(Resource::Workloads),
+    Action::Tell(Resource::PodGroups),
+    Action::Reconcile(Set::Web, Mishap::None),
+];
+
 struct Search {
     scope: Scope,
     states: Seen,
@@ -114,7 +131,13 @@ struct Search {
 impl Search {
     /// Goes through every schedule, the shortest first.
     fn run(scope: Scope) {
-        let first = Reached { world: World::new(scope.bounds, scope.lag), schedule: None };
+        let mut machine = Machine::new(World::new(scope.bounds, scope.lag), Settings::default());
+        let mut schedule = None;
+        for action in &scope.first {
+            machine.step(*action).expect("it begins well");
+            schedule = Some(Arc::new(Schedule { action: *action, before: schedule }));
+        }
+        let first = Reached { world: machine.world(), schedule };
         let search =
             Self { scope, states: Seen::default(), at_rest: Seen::default(), transitions: AtomicUsize::default() };
         search.states.add(first.world.digest());
@@ -134,10 +157,11 @@ impl Search {
             frontier = next;
         }
         println!(
-            "{}: {} states, {} transitions, schedules of up to {} steps; from each state to rest, {} states on the way",
+            "{}: {} states, {} transitions, all schedules of {} + {} steps; from each state to rest, by {} more states",
             search.scope.title,
             search.states.len(),
             search.transitions.load(Ordering::Relaxed),
+            search.scope.first.len(),
             search.scope.depth,
             search.at_rest.len(),
         );
@@ -162,7 +186,12 @@ impl Search {
             self.step(from, Action::Tell(resource), next)?;
         }
         self.step(from, Action::Restart, next)?;
-        let requests = self.step(from, Action::Reconcile(Set::Web, Mishap::None), next)?;
+        self.scope.sets.iter().try_for_each(|set| self.reconcile(from, *set, next))
+    }
+
+    /// Reconciles a StatefulSet, without a mishap and with each that may befall one of the requests.
+    fn reconcile(&self, from: &Reached, set: Set, next: &mut Vec<Reached>) -> Result<(), Violation> {
+        let requests = self.step(from, Action::Reconcile(set, Mishap::None), next)?;
         for (request, at) in requests.into_iter().zip(1..) {
             let mut mishaps = vec![Mishap::Fail(at)];
             if request == Request::Write {
@@ -172,7 +201,7 @@ impl Search {
             mishaps.extend(self.scope.during.iter().map(|act| Mishap::BeforeAndTold(at, *act)));
             mishaps.extend(self.scope.overtaking.iter().map(|act| Mishap::Overtaken(at, *act)));
             for mishap in mishaps {
-                self.step(from, Action::Reconcile(Set::Web, mishap), next)?;
+                self.step(from, Action::Reconcile(set, mishap), next)?;
             }
         }
         Ok(())
@@ -180,6 +209,9 @@ impl Search {
 
     /// Takes one step, and from where it leads everything is let come to rest.
     fn step(&self, from: &Reached, action: Action, next: &mut Vec<Reached>) -> Result<Vec<Request>, Violation> {
+        if !from.world.allows(action) {
+            return Ok(Vec::new());
+        }
         let mut machine = Machine::new(from.world.clone(), Settings::default());
         let schedule = Arc::new(Schedule { action, before: from.schedule.clone() });
         let violated = |what| Violation { schedule: Some(Arc::clone(&schedule)), what };
@@ -204,7 +236,10 @@ impl Search {
 fn every_schedule_of_lives_and_foreign_workloads_keeps_the_rules() {
     let scales = [0, 2, 5].map(|replicas| Act::Scale(Set::Web, replicas));
     let acts = [&[CREATE, DELETE, FOREIGN, FOREIGN_GOES], &scales[..], &COLLECT[1..]].concat();
-    Search::run(Scope::new("lives and foreign workloads", 6, &acts));
+    Search::run(Scope::new("lives and foreign workloads", 7, &acts));
+    let mut scope = Scope::new("lives and foreign workloads, of a StatefulSet that is running", 6, &acts);
+    scope.first = RUNNING.to_vec();
+    Search::run(scope);
 }
 
 #[test]
@@ -221,23 +256,55 @@ fn every_schedule_of_pods_and_deletions_keeps_the_rules() {
         Act::RemoveOurs(Set::Web, Resource::PodGroups),
         Act::RemoveOurs(Set::Web, Resource::Workloads),
     ];
-    let mut scope = Scope::new("pods and deletions", 6, &[&acts[..], &COLLECT[..]].concat());
-    scope.bounds.protection = true;
+    let acts = [&acts[..], &COLLECT[..]].concat();
+    for (title, first, depth) in
+        [("pods and deletions", &[][..], 7), ("pods and deletions, of a StatefulSet that is running", &RUNNING, 6)]
+    {
+        let mut scope = Scope::new(title, depth, &acts);
+        scope.first = first.to_vec();
+        scope.bounds.protection = true;
+        Search::run(scope);
+    }
+}
+
+/// A PodGroup of ours that was made from a foreign Workload stays when that Workload goes.
+#[test]
+fn every_schedule_in_which_foreign_workloads_go_leaves_one_pod_group_for_each_stateful_set() {
+    let acts = [CREATE, DELETE, FOREIGN, FOREIGN_GOES, COLLECT[1], COLLECT[2]];
+    let mut scope = Scope::new("PodGroups of foreign workloads", 7, &acts);
+    scope.bounds.leftovers = false;
+    Search::run(scope);
+}
+
+#[test]
+fn every_schedule_of_stateful_sets_that_share_a_parent_keeps_the_rules() {
+    let acts = [
+        Act::Create(Set::Leader),
+        Act::Create(Set::Workers),
+        Act::Scale(Set::Workers, 5),
+        Act::Delete(Set::Workers, Propagation::Background),
+        Act::AddWorkload(Foreign::OfParent, Shape::Gang),
+        Act::RemoveWorkload(Foreign::OfParent),
+        Act::ResizeTheirs(Foreign::OfParent, 6),
+        Act::Collect(Resource::PodGroups),
+    ];
+    let mut scope = Scope::new("StatefulSets of a parent", 7, &acts);
+    scope.sets = vec![Set::Leader, Set::Workers];
     Search::run(scope);
 }
 
 #[test]
 fn every_schedule_in_which_others_act_during_a_reconcile_keeps_the_rules() {
-    let acts = [CREATE, Act::Scale(Set::Web, 5), DELETE, FOREIGN, FOREIGN_GOES];
-    let mut scope = Scope::new("acts during a reconcile", 5, &[&acts[..], &COLLECT[1..]].concat());
-    scope.during = [&acts[1..], &[CREATE, Act::StartPods(Set::Web)]].concat();
+    let acts = [CREATE, Act::Scale(Set::Web, 5), DELETE, FOREIGN, FOREIGN_GOES, Act::StartPods(Set::Web)];
+    let mut scope = Scope::new("acts during a reconcile", 7, &[&acts[..], &COLLECT[1..]].concat());
+    scope.during = acts.to_vec();
     Search::run(scope);
 }
 
 #[test]
 fn every_schedule_in_which_a_watch_overtakes_a_reply_keeps_the_rules() {
     let acts = [CREATE, Act::Scale(Set::Web, 5), DELETE, FOREIGN, FOREIGN_GOES];
-    let mut scope = Scope::new("overtaken replies", 5, &[&acts[..], &COLLECT[1..]].concat());
+    let mut scope = Scope::new("overtaken replies", 7, &[&acts[..], &COLLECT[1..]].concat());
     scope.overtaking =
         [&acts[1..], &[Act::RemoveOurs(Set::Web, Resource::Workloads), Act::RemoveOurs(Set::Web, Resource::PodGroups)]]
             .concat();
@@ -245,11 +312,12 @@ fn every_schedule_in_which_a_watch_overtakes_a_reply_keeps_the_rules() {
 }
 
 fn sets() -> impl Strategy<Value = Set> {
-    prop_oneof![3 => Just(Set::Web), 1 => Just(Set::Db), 1 => Just(Set::Leader), 1 => Just(Set::Workers), 1 => Just(Set::MoreWorkers)]
+    use Set::{Db, Leader, MoreWorkers, Web, Workers};
+    prop_oneof![3 => Just(Web), 1 => Just(Db), 1 => Just(Leader), 1 => Just(Workers), 1 => Just(MoreWorkers)]
 }
 
 fn resources() -> impl Strategy<Value = Resource> {
-    prop::sample::select(RESOURCES.to_vec())
+    prop::sample::select(&RESOURCES)
 }
 
 fn propagations() -> impl Strategy<Value = Propagation> {
@@ -273,8 +341,9 @@ fn shapes() -> impl Strategy<Value = Shape> {
 }
 
 fn acts() -> impl Strategy<Value = Act> {
-    let made = || prop::sample::select(vec![Resource::Workloads, Resource::PodGroups]);
-    let brought = || prop::sample::select(vec![Brought::ForWeb, Brought::ForWorkers, Brought::OfParent]);
+    let made = || prop::sample::select(&[Resource::Workloads, Resource::PodGroups]);
+    let brought =
+        || prop::sample::select(&[Brought::ForWeb, Brought::ForWorkers, Brought::OfParent, Brought::OfMoreWorkers]);
     prop_oneof![
         8 => sets().prop_map(Act::Create),
         1 => sets().prop_map(Act::CreateWithOldBinding),
@@ -309,36 +378,105 @@ fn mishaps() -> impl Strategy<Value = Mishap> {
 fn actions() -> impl Strategy<Value = Action> {
     prop_oneof![
         10 => acts().prop_map(Action::Others),
-        12 => resources().prop_map(Action::Tell),
-        10 => (sets(), mishaps()).prop_map(|(set, mishap)| Action::Reconcile(set, mishap)),
+        12 => (0..3_usize).prop_map(Action::TellNext),
+        10 => (0..5_usize, mishaps()).prop_map(|(place, mishap)| Action::ReconcileNext(place, mishap)),
         1 => resources().prop_map(Action::Relist),
         1 => Just(Action::Restart),
         1 => Just(Action::Land),
     ]
 }
 
-#[test]
-fn long_random_lives_of_many_stateful_sets_keep_the_rules() {
-    const CASES: u32 = 1500;
-    let lives = (prop::collection::vec(actions(), 40..80), any::<bool>(), any::<bool>(), 0..12_usize);
-    let mut runner = TestRunner::new(Config { cases: CASES, failure_persistence: None, ..Config::default() });
-    let (steps, requests) = (AtomicUsize::default(), AtomicUsize::default());
-    let result = runner.run(&lives, |(actions, protection, pod_group_owner_reference, lag)| {
-        let world = World::new(Bounds { incarnations: u32::MAX, protection }, lag);
-        let mut machine = Machine::new(world, Settings { pod_group_owner_reference, ..Settings::default() });
-        for action in actions {
-            if machine.step(action).map_err(TestCaseError::fail)? {
-                steps.fetch_add(1, Ordering::Relaxed);
-                if matches!(action, Action::Reconcile(..)) {
-                    requests.fetch_add(machine.requests().len(), Ordering::Relaxed);
+/// A long life story, and the cluster in which it takes place.
+#[derive(Clone)]
+struct Life {
+    actions: Vec<Action>,
+    protection: bool,
+    pod_group_owner_reference: bool,
+    lag: usize,
+}
+
+impl fmt::Debug for Life {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { protection, pod_group_owner_reference, lag, .. } = self;
+        write!(f, "protection {protection}, ownerReference {pod_group_owner_reference}, lag {lag}")?;
+        self.actions.iter().try_for_each(|action| write!(f, "\n  {action:?}"))
+    }
+}
+
+/// How much happened.
+#[derive(Default)]
+struct Happened {
+    steps: usize,
+    reads: usize,
+    writes: usize,
+}
+
+impl Life {
+    fn live(&self) -> Result<Happened, String> {
+        let bounds = Bounds { incarnations: u32::MAX, protection: self.protection, leftovers: true };
+        let settings = Settings { pod_group_owner_reference: self.pod_group_owner_reference, ..Settings::default() };
+        let mut machine = Machine::new(World::new(bounds, self.lag), settings);
+        let mut happened = Happened::default();
+        for action in &self.actions {
+            if machine.step(*action)? {
+                happened.steps += 1;
+                if matches!(action, Action::ReconcileNext(..)) {
+                    let requests = machine.requests();
+                    let writes = requests.iter().filter(|request| **request == Request::Write).count();
+                    happened.writes += writes;
+                    happened.reads += requests.len() - writes;
                 }
             }
         }
-        machine.drain(|_| false).map_err(TestCaseError::fail)?;
+        machine.drain(|_| false)?;
+        Ok(happened)
+    }
+
+    /// A life without what does not matter for its violation.
+    fn shortest(mut self) -> Self {
+        let mut at = self.actions.len();
+        while at > 0 {
+            at -= 1;
+            let mut shorter = self.clone();
+            shorter.actions.remove(at);
+            if shorter.live().is_err() {
+                self = shorter;
+                at = self.actions.len();
+            }
+        }
+        self
+    }
+}
+
+#[test]
+fn long_random_lives_of_many_stateful_sets_keep_the_rules() {
+    const CASES: u32 = 1500;
+    let lives = (prop::collection::vec(actions(), 40..=80), any::<bool>(), any::<bool>(), 0..12_usize).prop_map(
+        |(actions, protection, pod_group_owner_reference, lag)| Life {
+            actions,
+            protection,
+            pod_group_owner_reference,
+            lag,
+        },
+    );
+    let config = Config { cases: CASES, failure_persistence: None, max_shrink_iters: 0, ..Config::default() };
+    let (steps, reads, writes) = (AtomicUsize::default(), AtomicUsize::default(), AtomicUsize::default());
+    let result = TestRunner::new(config).run(&lives, |life| {
+        let happened = life.live().map_err(TestCaseError::fail)?;
+        steps.fetch_add(happened.steps, Ordering::Relaxed);
+        reads.fetch_add(happened.reads, Ordering::Relaxed);
+        writes.fetch_add(happened.writes, Ordering::Relaxed);
         Ok(())
     });
-    if let Err(error) = result {
-        panic!("{error}");
+    if let Err(TestError::Fail(_, life)) = &result {
+        let life = life.clone().shortest();
+        panic!("{}, in a life with {life:?}", life.live().err().unwrap_or_default());
     }
-    println!("{CASES} lives, {} steps that changed something, {} requests", steps.into_inner(), requests.into_inner());
+    result.expect("every life is lived");
+    println!(
+        "{CASES} lives: {} steps that changed something, and in their reconciles {} reads and {} writes",
+        steps.into_inner(),
+        reads.into_inner(),
+        writes.into_inner()
+    );
 }

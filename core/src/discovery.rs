@@ -169,6 +169,9 @@ pub trait Index {
 
     /// The PodGroups of a namespace that were made from a Workload.
     fn pod_groups_of(&self, namespace: &str, workload_name: &str) -> Vec<&PodGroup>;
+
+    /// The PodGroups of a namespace that the object with this UID controls.
+    fn pod_groups_controlled_by(&self, namespace: &str, uid: &str) -> Vec<&PodGroup>;
 }
 
 /// What a search came to.
@@ -216,6 +219,16 @@ pub fn pod_group<'a>(
     choose(&candidates, |pod_group| &pod_group.identity)
 }
 
+/// A PodGroup of ours that was made of another Workload than `workload_name`: that Workload is gone, or
+/// is not the one that counts any more. A StatefulSet has one PodGroup for its whole life.
+pub fn stranded<'a>(index: &'a dyn Index, namespace: &str, workload_name: &str, uid: &str) -> Option<&'a PodGroup> {
+    let mut ours = index.pod_groups_controlled_by(namespace, uid);
+    ours.retain(|pod_group| {
+        pod_group.identity.origin(uid) == Origin::Ours && pod_group.workload_name.as_deref() != Some(workload_name)
+    });
+    ours.into_iter().min_by_key(|pod_group| &pod_group.identity.name)
+}
+
 fn choose<'a, T>(candidates: &[&'a T], identity: fn(&T) -> &Identity) -> Found<'a, T> {
     if let Some(leaving) = candidates.iter().find(|candidate| identity(candidate).deleting) {
         return Found::Leaving(&identity(leaving).name);
@@ -255,6 +268,12 @@ mod tests {
             assert_eq!(namespace, "shop");
             let of_workload = |group: &&PodGroup| group.workload_name.as_deref() == Some(workload_name);
             self.pod_groups.iter().filter(of_workload).collect()
+        }
+
+        fn pod_groups_controlled_by(&self, namespace: &str, uid: &str) -> Vec<&PodGroup> {
+            assert_eq!(namespace, "shop");
+            let controlled = |group: &&PodGroup| group.identity.controller_uid.as_deref() == Some(uid);
+            self.pod_groups.iter().filter(controlled).collect()
         }
     }
 

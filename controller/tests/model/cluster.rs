@@ -97,6 +97,18 @@ pub(crate) enum Brought {
     ForWorkers,
     /// From the parent's Workload, controlled by the parent.
     OfParent,
+    /// From the parent's Workload, controlled by another StatefulSet that has the template too.
+    OfMoreWorkers,
+}
+
+impl Brought {
+    fn name(self) -> &'static str {
+        match self {
+            Self::ForWeb | Self::ForWorkers => "byo",
+            Self::OfParent => "byo-of-parent",
+            Self::OfMoreWorkers => "byo-of-more-workers",
+        }
+    }
 }
 
 /// What somebody does who is not this controller.
@@ -165,29 +177,38 @@ pub(crate) struct Bounds {
     pub(crate) incarnations: u32,
     /// Whether PodGroups outlive their deletion until their pods are gone.
     pub(crate) protection: bool,
+    /// Whether there may be one PodGroup of ours for each Workload that a StatefulSet ever had.
+    pub(crate) leftovers: bool,
 }
 
 /// The cluster.
 #[derive(Clone)]
 pub(crate) struct Cluster {
-    bounds: Bounds,
+    pub(crate) bounds: Bounds,
     revision: Version,
-    objects: BTreeMap<(Resource, String), Arc<Object>>,
-    incarnations: BTreeMap<(Resource, String), u32>,
+    objects: Arc<BTreeMap<(Resource, String), Arc<Object>>>,
+    incarnations: Arc<BTreeMap<(Resource, String), u32>>,
     /// What the watches have not told yet, by kind.
     pub(crate) untold: [VecDeque<Change>; 3],
     /// The UIDs of StatefulSets that have pods.
     pub(crate) pods: BTreeSet<String>,
-    /// The first version of every object by UID, also of those that are gone.
-    history: Arc<BTreeMap<String, Arc<Object>>>,
+    /// The first and the last version of every object by UID, also of those that are gone.
+    history: Arc<BTreeMap<String, [Arc<Object>; 2]>>,
     /// The last binding under each name.
-    bindings: BTreeMap<String, String>,
+    bindings: Arc<BTreeMap<String, String>>,
     /// Whether somebody changed a size behind this controller's back.
     pub(crate) tampered: bool,
 }
 
 fn reference(api_version: &str, kind: &str, name: &str, uid: &str) -> Value {
-    json!({"apiVersion": api_version, "kind": kind, "name": name, "uid": uid, "controller": true, "blockOwnerDeletion": true})
+    json!({
+        "apiVersion": api_version,
+        "kind": kind,
+        "name": name,
+        "uid": uid,
+        "controller": true,
+        "blockOwnerDeletion": true,
+    })
 }
 
 fn parent_reference() -> Value {
@@ -200,12 +221,12 @@ impl Cluster {
         Self {
             bounds,
             revision: 0,
-            objects: BTreeMap::new(),
-            incarnations: BTreeMap::new(),
+            objects: Arc::default(),
+            incarnations: Arc::default(),
             untold: <[VecDeque<Change>; 3]>::default(),
             pods: BTreeSet::new(),
             history: Arc::default(),
-            bindings: BTreeMap::new(),
+            bindings: Arc::default(),
             tampered: false,
         }
     }
@@ -228,14 +249,14 @@ impl Cluster {
         self.incarnations.iter()
     }
 
-    /// The object of this UID as it was made.
-    pub(crate) fn once_made(&self, uid: &str) -> Option<&Arc<Object>> {
+    /// The object of this UID as it was made, and as it was last.
+    pub(crate) fn history(&self, uid: &str) -> Option<&[Arc<Object>; 2]> {
         self.history.get(uid)
     }
 
-    /// All Workloads there ever were, as they were made.
+    /// All objects of a kind that there ever were, as they were made.
     pub(crate) fn ever(&self, resource: Resource) -> impl Iterator<Item = &Arc<Object>> {
-        self.history.values().filter(move |object| object.resource == resource)
+        self.history.values().map(|[first, _]| first).filter(move |object| object.resource == resource)
     }
 
     fn is_alive(&self, uid: &str) -> bool {
@@ -247,14 +268,17 @@ impl Cluster {
     fn store(&mut self, resource: Resource, value: Value) -> Arc<Object> {
         self.revision += 1;
         let object = Arc::new(Object::new(resource, value, self.revision));
-        self.objects.insert((resource, object.name.clone()), Arc::clone(&object));
+        Arc::make_mut(&mut self.objects).insert((resource, object.name.clone()), Arc::clone(&object));
         self.untold[resource as usize].push_back(Change::Put(Arc::clone(&object)));
+        let history = Arc::make_mut(&mut self.history);
+        let versions = history.entry(object.uid.clone()).or_insert_with(|| [Arc::clone(&object), Arc::clone(&object)]);
+        versions[1] = Arc::clone(&object);
         object
     }
 
     fn remove(&mut self, object: &Object) {
         self.revision += 1;
-        self.objects.remove(&(object.resource, object.name.clone()));
+        Arc::make_mut(&mut self.objects).remove(&(object.resource, object.name.clone()));
         let gone = Change::Gone { resource: object.resource, name: object.name.clone(), version: self.revision };
         self.untold[object.resource as usize].push_back(gone);
     }
@@ -265,7 +289,7 @@ impl Cluster {
         if self.objects.contains_key(&at) {
             return Err(Failure::AlreadyExists);
         }
-        let incarnation = self.incarnations.entry(at).or_default();
+        let incarnation = Arc::make_mut(&mut self.incarnations).entry(at).or_default();
         *incarnation += 1;
         value["metadata"]["uid"] = format!("{resource:?}-{name}-{incarnation}").into();
         if resource == Resource::PodGroups && self.bounds.protection {
@@ -274,9 +298,7 @@ impl Cluster {
             finalizers.push(PROTECTION.into());
             value["metadata"]["finalizers"] = finalizers.into();
         }
-        let object = self.store(resource, value);
-        Arc::make_mut(&mut self.history).insert(object.uid.clone(), Arc::clone(&object));
-        Ok(object)
+        Ok(self.store(resource, value))
     }
 
     /// Stores a change, unless it is none.
@@ -342,7 +364,7 @@ impl Cluster {
                 }
                 let object = self.update(&object, |value| merge(value, patch));
                 if let Some(binding) = object.value["metadata"]["annotations"][BINDING_ANNOTATION].as_str() {
-                    self.bindings.insert(name.clone(), binding.to_owned());
+                    Arc::make_mut(&mut self.bindings).insert(name.clone(), binding.to_owned());
                 }
                 Ok(object)
             }
@@ -376,7 +398,7 @@ impl Cluster {
             }
             Act::AddPodGroup(brought) => self.add_pod_group(brought),
             Act::RemovePodGroup(brought) => {
-                let name = if brought == Brought::OfParent { "byo-of-parent" } else { "byo" };
+                let name = brought.name();
                 let found = self.get(Resource::PodGroups, name).filter(|found| !found.is_deleting()).cloned();
                 found.map(|found| self.delete(&found, Propagation::Background)).is_some()
             }
@@ -396,7 +418,7 @@ impl Cluster {
             }
             Act::Collect(resource) => {
                 let objects: Vec<_> = self.all(resource).cloned().collect();
-                objects.iter().fold(false, |changed, object| self.collect(object) || changed)
+                objects.iter().filter(|object| self.collect(object)).count() > 0
             }
             Act::Release => self.release(),
         }
@@ -425,18 +447,27 @@ impl Cluster {
             annotations[BINDING_ANNOTATION] = binding.into();
         }
         let owners = if set.template().is_some() { json!([parent_reference()]) } else { json!([]) };
-        let labels = json!({"app": name, MANAGED_LABEL: "true"});
+        let metadata = json!({
+            "name": name,
+            "namespace": NAMESPACE,
+            "annotations": annotations,
+            "ownerReferences": owners,
+        });
+        let template = json!({
+            "metadata": {"labels": {"app": name, MANAGED_LABEL: "true"}},
+            "spec": {"containers": [{"name": "main", "image": "app:1"}]},
+        });
         let created = self.create(
             Resource::Sets,
             json!({
                 "apiVersion": "apps/v1",
                 "kind": "StatefulSet",
-                "metadata": {"name": name, "namespace": NAMESPACE, "annotations": annotations, "ownerReferences": owners},
+                "metadata": metadata,
                 "spec": {
                     "replicas": 3,
                     "podManagementPolicy": "Parallel",
                     "selector": {"matchLabels": {"app": name}},
-                    "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "app:1"}]}},
+                    "template": template,
                 },
                 "status": {"replicas": 0},
             }),
@@ -521,16 +552,19 @@ impl Cluster {
 
     fn add_pod_group(&mut self, brought: Brought) -> bool {
         let of_web = |workload: &&Arc<Object>| workload.value["spec"]["controllerRef"]["name"] == "web";
-        let (name, workload, template, owners) = match brought {
+        let name = brought.name();
+        let (workload, template, owners) = match brought {
             Brought::ForWeb => {
                 let Some(workload) = self.all(Resource::Workloads).find(of_web) else { return false };
-                let template =
-                    workload.templates().first().map_or("none", |one| one["name"].as_str().unwrap_or("none"));
-                ("byo", workload.name.clone(), template.to_owned(), json!([]))
+                let template = workload.templates().first().and_then(|template| template["name"].as_str());
+                (workload.name.clone(), template.unwrap_or("none"), json!([]))
             }
-            Brought::ForWorkers => ("byo", "of-parent".to_owned(), "workers".to_owned(), json!([])),
-            Brought::OfParent => {
-                ("byo-of-parent", "of-parent".to_owned(), "leader".to_owned(), json!([parent_reference()]))
+            Brought::ForWorkers => ("of-parent".to_owned(), "workers", json!([])),
+            Brought::OfParent => ("of-parent".to_owned(), "leader", json!([parent_reference()])),
+            Brought::OfMoreWorkers => {
+                let Some(set) = self.get(Resource::Sets, "more-workers") else { return false };
+                let owner = reference("apps/v1", "StatefulSet", &set.name, &set.uid);
+                ("of-parent".to_owned(), "workers", json!([owner]))
             }
         };
         if self.spent(Resource::PodGroups, name) {

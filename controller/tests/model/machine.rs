@@ -19,8 +19,8 @@ use statefulset_scheduling_controller::reconcile::Reconciler;
 use statefulset_scheduling_core::api::Carriers;
 use statefulset_scheduling_core::plan::{Settings, Subject};
 
-use super::cluster::{Act, Change, Set, Write};
-use super::object::{NAMESPACE, Object, Parsed, Resource};
+use super::cluster::{Act, Set, Write};
+use super::object::{NAMESPACE, Object, Parsed, RESOURCES, Resource};
 use super::rules;
 use super::world::World;
 
@@ -53,8 +53,12 @@ pub(crate) enum Action {
     Tell(Resource),
     /// A watch starts with a new list.
     Relist(Resource),
+    /// The next watch that has something to tell, from the one of this number on, tells it.
+    TellNext(usize),
     /// A StatefulSet that is in the queue is reconciled.
     Reconcile(Set, Mishap),
+    /// The one at this place in the queue is, counted round and round.
+    ReconcileNext(usize, Mishap),
     /// A new process takes over.
     Restart,
     /// The server does a write that nobody waits for.
@@ -152,9 +156,18 @@ impl Machine {
                 }
                 queued
             }
+            Action::ReconcileNext(place, mishap) => {
+                let queue = self.queue();
+                let name = (!queue.is_empty()).then(|| queue[place % queue.len()].clone());
+                name.map(|name| self.reconcile(&name, mishap)).is_some()
+            }
             Action::Restart => {
                 self.restart();
                 true
+            }
+            Action::TellNext(first) => {
+                let (world, index) = (&mut lock(&self.shared.run).world, &mut lock(&self.shared.index));
+                (first..first + RESOURCES.len()).any(|at| world.deliver(index, RESOURCES[at % RESOURCES.len()]))
             }
             Action::Others(act) => lock(&self.shared.run).world.cluster.act(act),
             Action::Tell(resource) => lock(&self.shared.run).world.deliver(&mut lock(&self.shared.index), resource),
@@ -362,7 +375,7 @@ impl Server {
 
     /// What is answered is put into the index at once.
     fn note(&self, object: &Arc<Object>) {
-        lock(&self.0.run).world.note(Change::Put(Arc::clone(object)));
+        lock(&self.0.run).world.note_answer(object);
     }
 }
 
@@ -401,7 +414,6 @@ impl Api for Server {
 
     async fn workloads(&self, _: &str) -> Result<Vec<Stored<Workload>>, Failure> {
         let all = self.read(|world| Ok(world.cluster.all(Resource::Workloads).cloned().collect::<Vec<_>>())).await?;
-        all.iter().for_each(|object| self.note(object));
         Ok(all.iter().map(|object| workload(object)).collect())
     }
 
@@ -410,7 +422,13 @@ impl Api for Server {
     }
 
     async fn pod_group(&self, _: &str, name: &str) -> Result<Stored<PodGroup>, Failure> {
-        self.get(Resource::PodGroups, name).await.map(|object| pod_group(&object))
+        let found = self.get(Resource::PodGroups, name).await;
+        if matches!(found, Ok(_) | Err(Failure::NotFound(_))) {
+            let mut run = lock(&self.0.run);
+            let current = run.current.clone();
+            run.world.look_for(&current);
+        }
+        found.map(|object| pod_group(&object))
     }
 
     async fn create_workload(&self, new: &Workload) -> Result<Stored<Workload>, Failure> {
@@ -418,7 +436,13 @@ impl Api for Server {
     }
 
     async fn create_pod_group(&self, new: &PodGroup) -> Result<Stored<PodGroup>, Failure> {
-        self.write(creation(Resource::PodGroups, new)).await.map(|object| pod_group(&object))
+        let created = self.write(creation(Resource::PodGroups, new)).await;
+        if let Err(Failure::Later { .. }) = &created {
+            let mut run = lock(&self.0.run);
+            let current = run.current.clone();
+            run.world.lose(&current, new.metadata.name.as_deref().unwrap_or_default());
+        }
+        created.map(|object| pod_group(&object))
     }
 
     async fn patch_workload(&self, namespace: &str, name: &str, patch: &Value) -> Result<Stored<Workload>, Failure> {

@@ -42,6 +42,7 @@ impl Resource {
 
 /// What the controller reads of an object.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it is always behind an Arc")]
 pub(crate) enum Parsed {
     Set(StatefulSet, Box<Option<Subject>>),
     Workload(Workload),
@@ -72,7 +73,7 @@ impl Object {
         let parsed = match resource {
             Resource::Sets => {
                 let set: StatefulSet = serde_json::from_str(&value.to_string()).expect("it is a StatefulSet");
-                let subject = set.subject(Carriers::default());
+                let subject = set.clone().subject(Carriers::default());
                 Parsed::Set(set, Box::new(subject))
             }
             Resource::Workloads => Parsed::Workload(serde_json::from_value(value.clone()).expect("it is a Workload")),

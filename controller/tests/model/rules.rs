@@ -9,6 +9,7 @@ use statefulset_scheduling_controller::index::{Index, Key};
 use statefulset_scheduling_core::api::GROUP_TEMPLATE_NAME_ANNOTATION;
 use statefulset_scheduling_core::binding::{BINDING_ANNOTATION, Binding, Fallback, PodGroupBinding};
 use statefulset_scheduling_core::discovery::{ControllerRef, Index as _, Origin};
+use statefulset_scheduling_core::names;
 use statefulset_scheduling_core::plan::Subject;
 
 use super::cluster::{Cluster, PARENT, Write};
@@ -22,14 +23,15 @@ fn demand(holds: bool, otherwise: impl FnOnce() -> String) -> Verdict {
 
 /// What holds after every step.
 pub(crate) fn always(cluster: &Cluster) -> Verdict {
-    let mut made: BTreeMap<(Resource, &str), Vec<&str>> = BTreeMap::new();
+    let mut made: BTreeMap<(Resource, &str, Option<&str>), Vec<&str>> = BTreeMap::new();
     for object in cluster.objects() {
         demand(object.sizes().iter().all(|size| *size >= 1), || format!("a minCount of {} is below 1", object.name))?;
         if let Some(uid) = object.made_for() {
-            made.entry((object.resource, uid)).or_default().push(&object.name);
+            let source = object.workload_name().filter(|_| cluster.bounds.leftovers);
+            made.entry((object.resource, uid, source)).or_default().push(&object.name);
         }
     }
-    for ((resource, uid), names) in made {
+    for ((resource, uid, _), names) in made {
         demand(names.len() == 1, || format!("{uid} has the {resource:?} {}", names.join(" and ")))?;
     }
     Ok(())
@@ -45,7 +47,13 @@ pub(crate) fn before(cluster: &Cluster, index: &Index, current: &str, disturbed:
             creation(index, &subject, *resource, value)
         }
         Write::JsonPatch { resource, name, patch } => resize(cluster, index, &subject, *resource, name, patch),
-        Write::MergeSet { name, patch } => binding(cluster, &subject, name, patch),
+        Write::MergeSet { name, patch } => {
+            let text = patch["metadata"]["annotations"][BINDING_ANNOTATION].as_str().unwrap_or_default();
+            demand(disturbed || !text.contains("UnresolvedParent") || !is_resolved(cluster, index, &subject), || {
+                format!("{current} falls back, though its parent has the one Workload that it needs")
+            })?;
+            binding(cluster, &subject, name, patch)
+        }
     }
 }
 
@@ -93,7 +101,7 @@ fn resize(
     let operations = patch.as_array().ok_or("it is no JSON Patch")?;
     let uid = operations.iter().find(|operation| operation["op"] == "test" && operation["path"] == "/metadata/uid");
     let uid = uid.and_then(|operation| operation["value"].as_str()).ok_or("the UID is not tested")?;
-    let made_for = cluster.once_made(uid).and_then(|object| object.made_for());
+    let made_for = cluster.history(uid).and_then(|[first, _]| first.made_for());
     demand(made_for == Some(&subject.uid), || format!("{name} is changed, which is not {}'s", subject.uid))?;
     let changes: Vec<_> = operations.iter().filter(|operation| operation["op"] != "test").collect();
     let [change] = changes.as_slice() else { return Err(format!("{name} gets {} changes", changes.len())) };
@@ -115,7 +123,8 @@ fn binding(cluster: &Cluster, subject: &Subject, name: &str, patch: &Value) -> V
     demand(*patch == expected, || format!("more than the binding is changed: {patch}"))?;
     let Some(text) = text.as_str() else { return Ok(()) };
     let Binding::PodGroup(bound) = Binding::parse(text).map_err(|error| error.to_string())? else { return Ok(()) };
-    let group = cluster.once_made(&bound.uid).ok_or_else(|| format!("{text} names no PodGroup that ever was"))?;
+    let [first, group] =
+        cluster.history(&bound.uid).ok_or_else(|| format!("{text} names no PodGroup that ever was"))?;
     demand(group.resource == Resource::PodGroups && group.name == bound.name, || format!("{text} is {}", group.name))?;
     demand(group.controlling_set().is_none_or(|uid| uid == subject.uid), || {
         format!("{text} is another StatefulSet's: {:?}", group.controlling_set())
@@ -133,12 +142,12 @@ fn binding(cluster: &Cluster, subject: &Subject, name: &str, patch: &Value) -> V
         format!("{text} is made from another template")
     })?;
     let Some(replicas) = bound.replicas else { return Ok(()) };
-    demand(group.made_for() == Some(&subject.uid), || format!("{text} keeps the size of somebody else's PodGroup"))?;
+    demand(first.made_for() == Some(&subject.uid), || format!("{text} keeps the size of somebody else's PodGroup"))?;
     // Of our own Workload alone is the size known, and only while nobody else changes it.
     let now = cluster.get(Resource::PodGroups, &bound.name).filter(|now| now.uid == bound.uid);
-    let ours = cluster.ever(Resource::Workloads).any(|workload| {
-        workload.made_for() == Some(&subject.uid) && Some(workload.name.as_str()) == group.workload_name()
-    });
+    let mut of_the_name =
+        cluster.ever(Resource::Workloads).filter(|workload| Some(workload.name.as_str()) == group.workload_name());
+    let ours = of_the_name.all(|workload| workload.made_for() == Some(&subject.uid));
     if let Some(now) = now
         && ours
         && !cluster.tampered
@@ -147,6 +156,19 @@ fn binding(cluster: &Cluster, subject: &Subject, name: &str, patch: &Value) -> V
         demand(now.sizes() == [size], || format!("{text} is published while the PodGroup has {:?}", now.sizes()))?;
     }
     Ok(())
+}
+
+/// Whether the parent has one Workload, with the one template that is asked for, and the cache has
+/// none that is gone.
+fn is_resolved(cluster: &Cluster, index: &Index, subject: &Subject) -> bool {
+    let workloads: Vec<_> = cluster.all(Resource::Workloads).filter(|one| refers_to(one, PARENT)).collect();
+    let [workload] = workloads.as_slice() else { return false };
+    let is_asked_for = |template: &&Value| template["name"].as_str() == subject.group_template_name.as_deref();
+    let (group, kind, name) = PARENT;
+    let parent = ControllerRef { api_group: group.to_owned(), kind: kind.to_owned(), name: name.to_owned() };
+    let cached = index.workloads_of(NAMESPACE, &parent);
+    cached.iter().all(|one| one.identity.name == workload.name)
+        && workload.templates().iter().filter(is_asked_for).count() == 1
 }
 
 fn refers_to(workload: &Object, (group, kind, name): (&str, &str, &str)) -> bool {
@@ -191,6 +213,10 @@ fn expected(cluster: &Cluster, set: &Object) -> Result<Option<Binding>, String> 
     let is_earlier = |one: &Object| one.made_for().is_some_and(|uid| uid != set.uid);
     let workloads: Vec<_> =
         cluster.all(Resource::Workloads).filter(|one| refers_to(one, own) && !is_earlier(one)).collect();
+    let own_name = names::workload_name(&set.name, &set.uid);
+    if let (true, Some(stranded)) = (workloads.is_empty(), stranded(cluster, set, &own_name)) {
+        return Ok(stranded.binding);
+    }
     let workload = match workloads.as_slice() {
         [] if has_pods => return fallback("PodsPredateOptIn"),
         [] => return Err("it has no Workload".to_owned()),
@@ -208,6 +234,23 @@ fn expected(cluster: &Cluster, set: &Object) -> Result<Option<Binding>, String> 
     group(cluster, set, workload, template, None)
 }
 
+/// A StatefulSet with a PodGroup that it cannot use any more.
+struct Stranded {
+    binding: Option<Binding>,
+}
+
+/// What a StatefulSet is bound to while there is a PodGroup of its own of another Workload than
+/// `workload_name`: it gets no second one.
+fn stranded(cluster: &Cluster, set: &Object, workload_name: &str) -> Option<Stranded> {
+    let is_stranded =
+        |group: &&Arc<Object>| group.made_for() == Some(&set.uid) && group.workload_name() != Some(workload_name);
+    let mut groups: Vec<_> = cluster.all(Resource::PodGroups).filter(is_stranded).collect();
+    groups.sort_by(|one, other| one.name.cmp(&other.name));
+    let first = groups.first()?;
+    let binding = Binding::Fallback(Fallback { fallback: "AmbiguousPodGroup".to_owned() });
+    Some(Stranded { binding: (!first.is_deleting()).then_some(binding) })
+}
+
 fn group(
     cluster: &Cluster,
     set: &Object,
@@ -223,6 +266,9 @@ fn group(
     let groups: Vec<_> = cluster.all(Resource::PodGroups).filter(is_candidate).collect();
     if groups.iter().any(|group| group.is_deleting()) {
         return Ok(None);
+    }
+    if let (true, Some(stranded)) = (groups.is_empty(), stranded(cluster, set, &workload.name)) {
+        return Ok(stranded.binding);
     }
     let group = match groups.as_slice() {
         [] if cluster.pods.contains(&set.uid) => return fallback("PodsPredateOptIn"),

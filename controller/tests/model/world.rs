@@ -7,6 +7,7 @@ use std::sync::Arc;
 use statefulset_scheduling_controller::index::{Concerned, Index, Key, Version};
 
 use super::cluster::{Bounds, Change, Cluster, Write};
+use super::machine::Action;
 use super::object::{NAMESPACE, Object, Parsed, RESOURCES, Resource};
 
 /// Everything that the future depends on.
@@ -14,32 +15,81 @@ use super::object::{NAMESPACE, Object, Parsed, RESOURCES, Resource};
 pub(crate) struct World {
     pub(crate) cluster: Cluster,
     /// What was put into the index since the process started, in order.
-    feed: Vec<Change>,
+    feed: Arc<Vec<Change>>,
     /// The StatefulSets in the queue, ready or waiting.
     pub(crate) queue: BTreeSet<String>,
     /// Writes that the server has not done, though nobody waits for them any more.
     pub(crate) parked: Vec<Write>,
     /// How many events of a kind the cache may lag behind.
     lag: usize,
+    /// By StatefulSet, the PodGroup whose create had no answer, as the process remembers it.
+    unanswered: BTreeMap<String, String>,
 }
 
 impl World {
     pub(crate) fn new(bounds: Bounds, lag: usize) -> Self {
-        Self { cluster: Cluster::new(bounds), feed: Vec::new(), queue: BTreeSet::new(), parked: Vec::new(), lag }
+        Self {
+            cluster: Cluster::new(bounds),
+            feed: Arc::default(),
+            queue: BTreeSet::new(),
+            parked: Vec::new(),
+            lag,
+            unanswered: BTreeMap::new(),
+        }
+    }
+
+    /// Whether a step can be taken, and changes anything.
+    pub(crate) fn allows(&self, action: Action) -> bool {
+        match action {
+            Action::Others(act) => self.cluster.clone().act(act),
+            Action::Tell(resource) => !self.cluster.untold[resource as usize].is_empty(),
+            Action::TellNext(_) => self.cluster.untold.iter().any(|untold| !untold.is_empty()),
+            Action::Reconcile(set, _) => self.queue.contains(set.name()),
+            Action::ReconcileNext(..) => !self.queue.is_empty(),
+            Action::Land => !self.parked.is_empty(),
+            Action::Relist(_) | Action::Restart => true,
+        }
     }
 
     /// The index as the process has it.
     pub(crate) fn index(&self) -> Index {
         let mut index = Index::default();
-        for change in &self.feed {
+        for change in self.feed.iter() {
             apply(&mut index, change);
+        }
+        for (set, pod_group) in &self.unanswered {
+            index.lost(Key::new(NAMESPACE, set), pod_group.clone());
         }
         index
     }
 
+    /// The create of a PodGroup had no answer.
+    pub(crate) fn lose(&mut self, set: &str, pod_group: &str) {
+        self.unanswered.insert(set.to_owned(), pod_group.to_owned());
+    }
+
+    /// The PodGroup was looked for.
+    pub(crate) fn look_for(&mut self, set: &str) {
+        self.unanswered.remove(set);
+    }
+
     /// Remembers what is put into the index.
     pub(crate) fn note(&mut self, change: Change) {
-        self.feed.push(change);
+        Arc::make_mut(&mut self.feed).push(change);
+    }
+
+    /// Remembers what an answer puts into the index: nothing, if the watch told meanwhile that it is gone.
+    pub(crate) fn note_answer(&mut self, object: &Arc<Object>) {
+        let gone = self.feed.iter().rev().find_map(|change| match change {
+            Change::Put(put) if put.resource == object.resource && put.name == object.name => Some(None),
+            Change::Gone { resource, name, version } if *resource == object.resource && *name == object.name => {
+                Some(Some(*version))
+            }
+            _ => None,
+        });
+        if gone.flatten().is_none_or(|version| version < object.version) {
+            self.note(Change::Put(Arc::clone(object)));
+        }
     }
 
     fn put(&mut self, index: &mut Index, change: Change) {
@@ -86,12 +136,14 @@ impl World {
         for Key { name, .. } in gone {
             self.put(index, Change::Gone { resource, name, version: Version::MAX });
         }
+        index.listed(resource.kind());
     }
 
     /// A new process lists everything.
     pub(crate) fn restart(&mut self) -> Index {
         let mut index = Index::default();
-        self.feed.clear();
+        self.feed = Arc::default();
+        self.unanswered.clear();
         self.queue.clear();
         for resource in RESOURCES {
             self.relist(&mut index, resource);
@@ -102,7 +154,7 @@ impl World {
     /// What tells this world from others, as far as its future goes: of the versions, their order.
     pub(crate) fn digest(&self) -> u64 {
         let mut known: BTreeMap<(Resource, &str), &Arc<Object>> = BTreeMap::new();
-        for change in &self.feed {
+        for change in self.feed.iter() {
             let (at, newer) = match change {
                 Change::Put(object) => ((object.resource, object.name.as_str()), object.version),
                 Change::Gone { resource, name, version } => ((*resource, name.as_str()), *version),
@@ -147,7 +199,7 @@ impl World {
         for incarnation in self.cluster.incarnations() {
             incarnation.hash(&mut hasher);
         }
-        (&self.cluster.pods, &self.queue, self.cluster.tampered, self.parked.len()).hash(&mut hasher);
+        (&self.cluster.pods, &self.queue, self.cluster.tampered, self.parked.len(), &self.unanswered).hash(&mut hasher);
         hasher.finish()
     }
 }

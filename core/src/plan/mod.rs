@@ -151,6 +151,11 @@ impl Planner<'_> {
     }
 
     fn create_workload(&self) -> Decision {
+        // One that was made from our own Workload is met again once that is made anew.
+        let own = names::workload_name(&self.subject.name, &self.subject.uid);
+        if let Some(decision) = self.unless_stranded(&own) {
+            return decision;
+        }
         if let Some(decision) = self.unless_without_pods() {
             return decision;
         }
@@ -196,6 +201,9 @@ impl Planner<'_> {
     }
 
     fn create_pod_group(&self, source: &Source<'_>) -> Decision {
+        if let Some(decision) = self.unless_stranded(&source.workload.identity.name) {
+            return decision;
+        }
         if let Some(decision) = self.unless_without_pods() {
             return decision;
         }
@@ -262,6 +270,25 @@ impl Planner<'_> {
             None if at_rest && self.known.look_at_members => Decision { step: Step::AskMembers, ..decision },
             _ => decision,
         }
+    }
+
+    /// Nothing is made while there is a PodGroup of ours that was made of another Workload: it can be
+    /// neither moved nor, by this controller, deleted.
+    fn unless_stranded(&self, workload_name: &str) -> Option<Decision> {
+        let subject = self.subject;
+        let stranded = discovery::stranded(self.index, &subject.namespace, workload_name, &subject.uid)?;
+        if stranded.identity.deleting {
+            return Some(self.publish(None));
+        }
+        Some(self.fall_back(
+            Reason::AmbiguousPodGroup,
+            format!(
+                "the PodGroup {} was made from the Workload {}, which is not this StatefulSet's any more; delete the \
+                 PodGroup to get another one",
+                stranded.identity.name,
+                stranded.workload_name.as_deref().unwrap_or_default()
+            ),
+        ))
     }
 
     /// Objects are made only while there are no pods: a pod can never join a group later.

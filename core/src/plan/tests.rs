@@ -74,6 +74,14 @@ impl Index for Cluster {
             .filter(|facts| facts.workload_name.as_deref() == Some(workload_name))
             .collect()
     }
+
+    fn pod_groups_controlled_by(&self, namespace: &str, uid: &str) -> Vec<&PodGroup> {
+        let found = self.pod_groups.iter().filter(|stored| stored.namespace == namespace);
+        found
+            .map(|stored| &stored.facts)
+            .filter(|facts| facts.identity.controller_uid.as_deref() == Some(uid))
+            .collect()
+    }
 }
 
 impl Cluster {
