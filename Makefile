@@ -55,9 +55,6 @@ bench: policy.wasm ## Measures the module and the core, as ratios
 bench-controller: ## Measures the controller at scale; over a bound is an error
 	$(CARGO) bench -p statefulset-scheduling-controller --bench scale
 
-bench-controller: ## Measures the controller against a bare client, and prints a table with its bounds
-	$(CARGO) bench -p statefulset-scheduling-controller --bench scale
-
 # Cargo decides whether anything is to be built; the optimised module follows it.
 policy.wasm: wasm
 	@if [ ! -e $@ ] || [ $(WASM_BUILT) -nt $@ ]; then \

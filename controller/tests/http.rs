@@ -12,6 +12,7 @@ use clap::Parser as _;
 use fake_api::{FakeApi, Fault, Foreseen, Resource, SchedulingApi, Verb, View};
 use serde_json::{Value, json};
 use statefulset_scheduling_controller::args::Arguments;
+use statefulset_scheduling_controller::kube_api::REQUEST_TIMEOUT;
 use statefulset_scheduling_controller::run::run;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -315,6 +316,19 @@ async fn every_call_that_fails_for_a_while_is_made_again_and_nothing_is_made_twi
         assert_eq!(counts, (1, 1), "{verb:?} {resource:?}");
         controller.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_without_an_answer_is_given_up_and_made_again() {
+    let fake = FakeApi::start(role()).await;
+    // Answered only when nobody waits any more.
+    fake.fault(Verb::Create, Resource::Workloads, Fault::Delay(REQUEST_TIMEOUT + Duration::from_secs(5)));
+    let controller = Controller::start(&fake, &[]);
+    fake.put(Resource::StatefulSets, statefulset("web", 3, Some(GANG)));
+    fake.wait_for(|view| in_step(view, "web", 3), SOON + REQUEST_TIMEOUT).await;
+    assert_eq!(fake.count(Verb::Create, Resource::Workloads), 2);
+    assert_eq!((fake.len(Resource::Workloads), fake.len(Resource::PodGroups)), (1, 1));
+    controller.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

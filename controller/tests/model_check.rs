@@ -52,7 +52,7 @@ impl Scope {
             title,
             first: Vec::new(),
             depth,
-            bounds: Bounds { incarnations: 2, protection: false, leftovers: true },
+            bounds: Bounds { incarnations: 2, protection: false },
             lag: 3,
             sets: vec![Set::Web],
             acts: acts.to_vec(),
@@ -271,9 +271,7 @@ fn every_schedule_of_pods_and_deletions_keeps_the_rules() {
 #[test]
 fn every_schedule_in_which_foreign_workloads_go_leaves_one_pod_group_for_each_stateful_set() {
     let acts = [CREATE, DELETE, FOREIGN, FOREIGN_GOES, COLLECT[1], COLLECT[2]];
-    let mut scope = Scope::new("PodGroups of foreign workloads", 7, &acts);
-    scope.bounds.leftovers = false;
-    Search::run(scope);
+    Search::run(Scope::new("PodGroups of foreign workloads", 7, &acts));
 }
 
 #[test]
@@ -372,6 +370,7 @@ fn mishaps() -> impl Strategy<Value = Mishap> {
         1 => (1..6_usize).prop_map(Mishap::Late),
         2 => (1..6_usize, acts()).prop_map(|(at, act)| Mishap::Before(at, act)),
         1 => (1..6_usize, acts()).prop_map(|(at, act)| Mishap::BeforeAndTold(at, act)),
+        1 => (1..6_usize, acts()).prop_map(|(at, act)| Mishap::Overtaken(at, act)),
     ]
 }
 
@@ -413,7 +412,7 @@ struct Happened {
 
 impl Life {
     fn live(&self) -> Result<Happened, String> {
-        let bounds = Bounds { incarnations: u32::MAX, protection: self.protection, leftovers: true };
+        let bounds = Bounds { incarnations: u32::MAX, protection: self.protection };
         let settings = Settings { pod_group_owner_reference: self.pod_group_owner_reference, ..Settings::default() };
         let mut machine = Machine::new(World::new(bounds, self.lag), settings);
         let mut happened = Happened::default();

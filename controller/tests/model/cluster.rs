@@ -177,14 +177,12 @@ pub(crate) struct Bounds {
     pub(crate) incarnations: u32,
     /// Whether PodGroups outlive their deletion until their pods are gone.
     pub(crate) protection: bool,
-    /// Whether there may be one PodGroup of ours for each Workload that a StatefulSet ever had.
-    pub(crate) leftovers: bool,
 }
 
 /// The cluster.
 #[derive(Clone)]
 pub(crate) struct Cluster {
-    pub(crate) bounds: Bounds,
+    bounds: Bounds,
     revision: Version,
     objects: Arc<BTreeMap<(Resource, String), Arc<Object>>>,
     incarnations: Arc<BTreeMap<(Resource, String), u32>>,

@@ -23,15 +23,14 @@ fn demand(holds: bool, otherwise: impl FnOnce() -> String) -> Verdict {
 
 /// What holds after every step.
 pub(crate) fn always(cluster: &Cluster) -> Verdict {
-    let mut made: BTreeMap<(Resource, &str, Option<&str>), Vec<&str>> = BTreeMap::new();
+    let mut made: BTreeMap<(Resource, &str), Vec<&str>> = BTreeMap::new();
     for object in cluster.objects() {
         demand(object.sizes().iter().all(|size| *size >= 1), || format!("a minCount of {} is below 1", object.name))?;
         if let Some(uid) = object.made_for() {
-            let source = object.workload_name().filter(|_| cluster.bounds.leftovers);
-            made.entry((object.resource, uid, source)).or_default().push(&object.name);
+            made.entry((object.resource, uid)).or_default().push(&object.name);
         }
     }
-    for ((resource, uid, _), names) in made {
+    for ((resource, uid), names) in made {
         demand(names.len() == 1, || format!("{uid} has the {resource:?} {}", names.join(" and ")))?;
     }
     Ok(())
@@ -49,7 +48,7 @@ pub(crate) fn before(cluster: &Cluster, index: &Index, current: &str, disturbed:
         Write::JsonPatch { resource, name, patch } => resize(cluster, index, &subject, *resource, name, patch),
         Write::MergeSet { name, patch } => {
             let text = patch["metadata"]["annotations"][BINDING_ANNOTATION].as_str().unwrap_or_default();
-            demand(disturbed || !text.contains("UnresolvedParent") || !is_resolved(cluster, index, &subject), || {
+            demand(disturbed || !text.contains("UnresolvedParent") || !is_resolved(cluster, &subject), || {
                 format!("{current} falls back, though its parent has the one Workload that it needs")
             })?;
             binding(cluster, &subject, name, patch)
@@ -158,17 +157,11 @@ fn binding(cluster: &Cluster, subject: &Subject, name: &str, patch: &Value) -> V
     Ok(())
 }
 
-/// Whether the parent has one Workload, with the one template that is asked for, and the cache has
-/// none that is gone.
-fn is_resolved(cluster: &Cluster, index: &Index, subject: &Subject) -> bool {
+/// Whether the parent has one Workload, with the one template that is asked for.
+fn is_resolved(cluster: &Cluster, subject: &Subject) -> bool {
     let workloads: Vec<_> = cluster.all(Resource::Workloads).filter(|one| refers_to(one, PARENT)).collect();
-    let [workload] = workloads.as_slice() else { return false };
     let is_asked_for = |template: &&Value| template["name"].as_str() == subject.group_template_name.as_deref();
-    let (group, kind, name) = PARENT;
-    let parent = ControllerRef { api_group: group.to_owned(), kind: kind.to_owned(), name: name.to_owned() };
-    let cached = index.workloads_of(NAMESPACE, &parent);
-    cached.iter().all(|one| one.identity.name == workload.name)
-        && workload.templates().iter().filter(is_asked_for).count() == 1
+    matches!(workloads.as_slice(), [one] if one.templates().iter().filter(is_asked_for).count() == 1)
 }
 
 fn refers_to(workload: &Object, (group, kind, name): (&str, &str, &str)) -> bool {
