@@ -8,6 +8,7 @@ FORMAT ?= table
 GOLDEN_DIR ?= fixtures/golden
 # At most so many bytes: 350 KiB.
 MAX_POLICY_SIZE := 358400
+MAX_OPA_SIZE := 614400
 
 WASM_TARGET := wasm32-wasip1
 WASM_BUILT := target/$(WASM_TARGET)/wasm/statefulset_scheduling_policy.wasm
@@ -17,10 +18,17 @@ WASM_FEATURES := --enable-bulk-memory --enable-sign-ext --enable-mutable-globals
 	--enable-nontrapping-float-to-int --enable-reference-types --enable-multivalue
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test golden lint size bench bench-controller wasm clean
+.PHONY: help setup run test test-faces golden golden-faces demo cluster chaos npm dist/opa.wasm lint size bench \
+	bench-controller wasm clean
+
+# One selection of packages for all tests: with another one, cargo would build the dependencies once more
+# with other features.
+TEST := $(CARGO) test --workspace --features cluster/kubectl,cluster-apiserver/kubectl
+# The programs of the simulated cluster, in the same selection.
+CLUSTER := $(TEST) --quiet --no-run --test demo && target/debug
 
 help: ## Shows this list
-	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z.\/-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Installs what the build needs beyond cargo
 	@scripts/setup
@@ -28,26 +36,53 @@ setup: ## Installs what the build needs beyond cargo
 run: policy.wasm ## Reviews the fixtures, or FILE=my.yaml, with the module in wasmtime (FORMAT=table|yaml|json)
 	@$(CARGO) run --quiet -p host-harness --bin review -- --output $(FORMAT) $(FILE)
 
-test: policy.wasm ## Runs all tests, the golden vectors last
-	$(CARGO) test --workspace --lib --bins --tests --exclude host-harness
-	$(CARGO) test -p host-harness --lib --bins --test 'module_*'
+test: policy.wasm npm dist/opa.wasm ## Runs all tests: the cluster's, 200 seeds of chaos, every face
+	$(TEST) --lib --bins --tests
+	@$(MAKE) --no-print-directory test-faces
 	@$(MAKE) --no-print-directory size
-	@$(MAKE) --no-print-directory golden
+	@$(MAKE) --no-print-directory golden golden-faces
 
 golden: policy.wasm ## Compares the golden vectors of GOLDEN_DIR, on the native core and through the module
-	@GOLDEN_DIR=$(abspath $(GOLDEN_DIR)) $(CARGO) test --quiet -p host-harness --test golden
+	@GOLDEN_DIR=$(abspath $(GOLDEN_DIR)) $(TEST) --quiet --test golden
+
+golden-faces: policy.wasm npm dist/opa.wasm ## Compares them on all four faces: native, Kubewarden, OPA, JavaScript
+	@GOLDEN_DIR=$(abspath $(GOLDEN_DIR)) $(TEST) --quiet --test golden-faces
+
+test-faces: npm dist/opa.wasm ## Tests the JavaScript and the OPA face under Node
+	@cd policy/js/test && npm ci --silent --no-audit --no-fund && npm test --silent
+	@cd policy/opa/test && npm ci --silent --no-audit --no-fund && npm test --silent
+
+demo: policy.wasm ## Plays the demo on a simulated cluster (ARGS=--html=demo.html, ARGS='--profile kep')
+	@$(CLUSTER)/demo $(ARGS)
+
+cluster: policy.wasm ## Starts the simulated cluster and leaves it running for kubectl (ARGS='--port 8080 --empty')
+	@$(CLUSTER)/cluster $(ARGS)
+
+chaos: policy.wasm ## Random faults over random lives of StatefulSets (SEEDS=200 SEED=1)
+	@$(CLUSTER)/chaos
+
+npm: setup ## Builds the npm package in dist/npm
+	@CARGO="$(CARGO)" scripts/npm
+
+dist/opa.wasm: setup ## Builds the module for OPA's hosts
+	@CARGO="$(CARGO)" WASM_FEATURES="$(WASM_FEATURES)" scripts/opa
 
 lint: setup ## Checks format, lints and documentation
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --workspace --all-targets --features cluster/kubectl,cluster-apiserver/kubectl -- -D warnings
 	$(CARGO) clippy -p statefulset-scheduling-policy --target $(WASM_TARGET) -- -D warnings
-	$(CARGO) clippy -p statefulset-scheduling-core --target wasm32-unknown-unknown -- -D warnings
+	$(CARGO) clippy -p statefulset-scheduling-core -p statefulset-scheduling-js -p statefulset-scheduling-opa \
+		--target wasm32-unknown-unknown -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
 
-size: policy.wasm ## Prints the size of the module; over the bound is an error
+size: policy.wasm npm dist/opa.wasm ## Prints the size of the modules; over a bound is an error
 	@size=$$(wc -c < policy.wasm); \
 	printf 'policy.wasm: %d bytes, bound %d (%d KiB)\n' $$size $(MAX_POLICY_SIZE) $$(( $(MAX_POLICY_SIZE) / 1024 )); \
 	test $$size -le $(MAX_POLICY_SIZE)
+	@size=$$(wc -c < dist/opa.wasm); \
+	printf 'dist/opa.wasm: %d bytes, bound %d (%d KiB)\n' $$size $(MAX_OPA_SIZE) $$(( $(MAX_OPA_SIZE) / 1024 )); \
+	test $$size -le $(MAX_OPA_SIZE)
+	@node policy/js/size.mjs
 
 bench: policy.wasm ## Measures the module and the core, as ratios
 	$(CARGO) bench -p host-harness
@@ -66,4 +101,4 @@ wasm: setup
 
 clean: ## Removes everything that was built
 	$(CARGO) clean
-	rm -f policy.wasm
+	rm -rf policy.wasm dist policy/js/test/node_modules policy/opa/test/node_modules

@@ -31,7 +31,8 @@ pub struct Arguments {
     #[arg(long, env = "CONCURRENCY", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
     pub concurrency: u16,
 
-    /// How many requests a second are made to the API server at most, watches aside; 0 is no bound.
+    /// How many requests a second are made to the API server at most, and as many events; watches are not
+    /// counted, and 0 is no bound.
     #[arg(long, env = "CLIENT_QPS", default_value_t = 100)]
     pub client_qps: u32,
 

@@ -9,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::PostParams;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use leaky_bucket::RateLimiter;
 use statefulset_scheduling_core::api::{API_VERSION, KIND};
 use statefulset_scheduling_core::plan::{Reason, Report, Subject};
 use tokio::sync::mpsc;
@@ -21,7 +22,7 @@ use crate::metrics::Metrics;
 /// How many events wait to be emitted; more are dropped, and counted.
 const WAITING: usize = 32_768;
 /// How many events are written at once.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 32;
 /// The API's bound on a message, in bytes.
 const MAX_MESSAGE: usize = 1024;
 
@@ -36,11 +37,15 @@ struct Emitter {
     recorder: Recorder,
     client: kube::Client,
     instance: String,
+    limiter: Option<RateLimiter>,
     metrics: Arc<Metrics>,
 }
 
 impl Emitter {
     async fn emit(&self, Emission { reference, report }: Emission) {
+        if let Some(limiter) = &self.limiter {
+            limiter.acquire_one().await;
+        }
         let result = if report.reason.is_warning() {
             self.recorder.publish(&event(&report), &reference).await
         } else {
@@ -117,8 +122,14 @@ pub struct Events {
 }
 
 impl Events {
-    /// Starts to emit. The task ends once [`Events::close`] was called and everything is emitted.
-    pub fn start(client: kube::Client, instance: Option<String>, metrics: Arc<Metrics>) -> (Self, JoinHandle<()>) {
+    /// Starts to emit, at most as `limiter` lets it: a rate of its own, so that events never hold back a
+    /// write. The task ends once [`Events::close`] was called and everything is emitted.
+    pub fn start(
+        client: kube::Client,
+        instance: Option<String>,
+        limiter: Option<RateLimiter>,
+        metrics: Arc<Metrics>,
+    ) -> (Self, JoinHandle<()>) {
         let (sender, mut emissions) = mpsc::channel::<Emission>(WAITING);
         let emitter = Arc::new(Emitter {
             recorder: Recorder::new(
@@ -127,6 +138,7 @@ impl Events {
             ),
             client,
             instance: instance.unwrap_or_else(|| FIELD_MANAGER.to_owned()),
+            limiter,
             metrics: Arc::clone(&metrics),
         });
         let task = tokio::spawn(async move {

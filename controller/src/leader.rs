@@ -14,6 +14,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube_lease_manager::{LeaseManager, LeaseManagerBuilder};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::metrics::Metrics;
 
@@ -59,7 +60,7 @@ pub struct Election {
     /// Whether it may write.
     pub fence: Fence,
     manager: JoinHandle<kube_lease_manager::Result<LeaseManager>>,
-    follower: JoinHandle<()>,
+    follower: AbortOnDropHandle<()>,
 }
 
 impl Election {
@@ -84,7 +85,8 @@ impl Election {
         let (leading, manager) = manager.watch().await;
         let fence = Fence::closed();
         let leases = kube::Api::namespaced(client, namespace);
-        let follower = tokio::spawn(follow(leases, name.to_owned(), identity.to_owned(), fence.clone(), metrics));
+        let follower = follow(leases, name.to_owned(), identity.to_owned(), fence.clone(), metrics);
+        let follower = AbortOnDropHandle::new(tokio::spawn(follower));
         Ok(Self { leading, fence, manager, follower })
     }
 

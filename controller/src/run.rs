@@ -9,6 +9,7 @@ use kube::Client;
 use leaky_bucket::RateLimiter;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::api::Api;
 use crate::args::Arguments;
@@ -33,7 +34,9 @@ pub async fn run(arguments: Arguments, client: Client, shutdown: impl Future<Out
         .with_context(|| format!("{} cannot be listened on", arguments.listen))?;
     let metrics = Arc::new(Metrics::default());
     let readiness = Readiness::default();
-    let mut probes = tokio::spawn(probes::serve(listener, readiness.clone(), Arc::clone(&metrics)));
+    let probes = probes::serve(listener, readiness.clone(), Arc::clone(&metrics));
+    // What is spawned ends with this future, whatever ends it.
+    let mut probes = AbortOnDropHandle::new(tokio::spawn(probes));
     tokio::pin!(shutdown);
     tokio::select! {
         result = lead(&arguments, client, &readiness, &metrics, &mut shutdown) => result,
@@ -57,7 +60,7 @@ async fn lead(
     let observer = Observer::new(Arc::clone(&index), Arc::clone(&queue), arguments.carriers());
     let watches = {
         let (observer, client, namespace) = (observer.clone(), client.clone(), arguments.namespace.clone());
-        tokio::spawn(async move { observer.watch(client, namespace.as_deref()).await })
+        AbortOnDropHandle::new(tokio::spawn(async move { observer.watch(client, namespace.as_deref()).await }))
     };
     // A replica that does not lead is ready too: it takes over with caches that are warm.
     tokio::select! {
@@ -90,7 +93,7 @@ async fn lead(
     let (events, emitting) = if arguments.dry_run {
         (Events::none(Arc::clone(metrics)), tokio::spawn(async {}))
     } else {
-        Events::start(client, Some(identity), Arc::clone(metrics))
+        Events::start(client, Some(identity), limiter(arguments), Arc::clone(metrics))
     };
     let mut reconciler =
         Reconciler::new(api, index, events, Arc::clone(metrics), arguments.settings(), arguments.carriers());
@@ -119,7 +122,7 @@ async fn lead(
     reconciler.events.close();
     // An event is no reason to outlive the grace period.
     let _ = tokio::time::timeout(Duration::from_secs(5), emitting).await;
-    watches.abort();
+    drop(watches);
     if let Some(election) = election {
         election.resign().await;
     }

@@ -2,8 +2,8 @@
 //!
 //! Stands for the dispatch of `MutatingWebhookConfiguration` and `ValidatingWebhookConfiguration`: which
 //! webhook is asked about what, with which request, and what its answer or its failure does. The embedder
-//! brings the webhooks and what answers them; no HTTP is spoken. Left out: reinvocation, match conditions,
-//! match policy, side effects, admission policies, and audit annotations.
+//! brings the webhooks and what answers them; no HTTP is spoken. Left out: reinvocation, match policy,
+//! side effects, admission policies, and audit annotations.
 //!
 //! Members of a request that are absent are left out, where a server on the wire has null.
 
@@ -15,6 +15,7 @@ use futures::future::{BoxFuture, join_all};
 use serde_json::{Value, json};
 use thiserror::Error;
 
+use crate::conditions::{Condition, Matched, matched};
 use crate::identity::User;
 use crate::resource::{Served, Subresource};
 use crate::select::{LabelSelector, Labels, labels_of};
@@ -138,6 +139,8 @@ pub struct Webhook {
     pub object_selector: Value,
     /// A `LabelSelector` of namespaces; null for all.
     pub namespace_selector: Value,
+    /// What must hold of the objects as well.
+    pub conditions: Vec<Condition>,
     /// What happens when it gives no answer.
     pub failure_policy: FailurePolicy,
     /// How long it may take.
@@ -155,14 +158,28 @@ impl Webhook {
             rules,
             object_selector: Value::Null,
             namespace_selector: Value::Null,
+            conditions: Vec::new(),
             failure_policy: FailurePolicy::Fail,
             timeout: Duration::from_secs(10),
             backend,
         }
     }
 
-    fn is_asked(&self, attributes: &Attributes<'_>) -> bool {
-        self.rules.iter().any(|rule| rule.matches(attributes)) && self.selects(attributes)
+    /// Whether it is asked.
+    ///
+    /// # Errors
+    /// That cannot be told, and the webhook must not fail.
+    fn is_asked(&self, attributes: &Attributes<'_>) -> Result<bool, Problem> {
+        if !self.rules.iter().any(|rule| rule.matches(attributes)) || !self.selects(attributes) {
+            return Ok(false);
+        }
+        match (matched(&self.conditions, attributes.object, attributes.old), self.failure_policy) {
+            (Matched::Yes, _) => Ok(true),
+            (Matched::No, _) | (Matched::Failed(_), FailurePolicy::Ignore) => Ok(false),
+            (Matched::Failed(why), FailurePolicy::Fail) => {
+                Err(Problem::internal(&format!("webhook \"{}\": match condition {why}", self.name)))
+            }
+        }
     }
 
     fn selects(&self, attributes: &Attributes<'_>) -> bool {
@@ -298,7 +315,7 @@ pub(crate) async fn mutate(
     let mut changed: Option<Value> = None;
     for webhook in webhooks.iter().filter(|webhook| webhook.phase == Phase::Mutating) {
         let attributes = Attributes { object: changed.as_ref().or(attributes.object), ..attributes.clone() };
-        if !webhook.is_asked(&attributes) {
+        if !webhook.is_asked(&attributes)? {
             continue;
         }
         let Some(answer) = webhook.answer(attributes.request()).await? else { continue };
@@ -323,8 +340,13 @@ pub(crate) async fn validate(
     attributes: &Attributes<'_>,
     warnings: &mut Vec<String>,
 ) -> Result<(), Problem> {
-    let asked = webhooks.iter().filter(|webhook| webhook.phase == Phase::Validating && webhook.is_asked(attributes));
-    let answers = asked.map(|webhook| async move { (webhook, webhook.answer(attributes.request()).await) });
+    let mut asked = Vec::new();
+    for webhook in webhooks.iter().filter(|webhook| webhook.phase == Phase::Validating) {
+        if webhook.is_asked(attributes)? {
+            asked.push(webhook);
+        }
+    }
+    let answers = asked.into_iter().map(|webhook| async move { (webhook, webhook.answer(attributes.request()).await) });
     let mut refused = None;
     for (webhook, answer) in join_all(answers).await {
         let problem = match answer {
@@ -390,7 +412,7 @@ mod tests {
         let asked = |change: fn(&mut Webhook)| {
             let mut webhook = webhook(Phase::Mutating, Ok(Answer::allow()));
             change(&mut webhook);
-            webhook.is_asked(&attributes)
+            webhook.is_asked(&attributes).expect("it can be told")
         };
         assert!(asked(|_| {}));
         assert!(asked(|webhook| webhook.rules = vec![Rule::new("*", "*", "*/*", &["*"])]));

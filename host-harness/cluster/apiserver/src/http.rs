@@ -133,6 +133,7 @@ async fn answer(shared: &Arc<Shared>, call: &Call, line: &Line) -> Option<Answer
             name: call.name().map(str::to_owned),
             dry_run: call.dry_run().unwrap_or_default(),
             answer: None,
+            answered: None,
         });
         (sequence, n)
     });

@@ -25,7 +25,7 @@
 //! | `server`, `http`, `call`, `connection` | the process, a request's way through it, what it means, its line |
 //! | `store`, `watch`, `select`, `table` | objects and versions, streams of changes, selectors, `kubectl get` |
 //! | `write`, `patch`, `strategic`, `owners`, `deletion` | how a write becomes a change |
-//! | `codec`, `protobuf`, `rules`, `plugins`, `admission` | pruning; defaults and validation; built-in admission; webhooks |
+//! | `codec`, `protobuf`, `rules`, `plugins`, `admission`, `conditions` | pruning; defaults and validation; built-in admission; webhooks |
 //! | `resource`, `discovery`, `status` | what is served, how that is found out, how it says no |
 //! | `config`, `identity`, `clock`, `random`, `faults`, `log` | what the embedder decides and gets to know |
 
@@ -33,6 +33,7 @@ mod admission;
 mod call;
 mod clock;
 mod codec;
+mod conditions;
 mod config;
 mod connection;
 mod deletion;
@@ -61,6 +62,7 @@ mod write;
 
 pub use admission::{Admission, Answer, FailurePolicy, Phase, Rule, Webhook, WebhookError};
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use conditions::Condition;
 pub use config::{Config, Gates, Profile};
 pub use faults::{Fault, Faults, Occasion, Seeded};
 pub use identity::{ADMIN, User};

@@ -70,6 +70,9 @@ pub struct Request {
     pub dry_run: bool,
     /// The code of the answer; none while there is none, and if the connection was closed instead.
     pub answer: Option<u16>,
+    /// The number of its answer among all answers, from 0. A request that was answered before another was
+    /// done before the other's answer, whichever came first.
+    pub answered: Option<u64>,
 }
 
 /// The requests of one user, verb and resource, subresources included.
@@ -84,6 +87,7 @@ pub(crate) struct Log {
     forgotten: u64,
     quiet: bool,
     next: u64,
+    answers: u64,
     users: BTreeMap<String, Arc<str>>,
 }
 
@@ -113,9 +117,11 @@ impl Log {
 
     /// Notes how a request was answered, unless it was forgotten.
     pub(crate) fn answered(&mut self, sequence: u64, code: u16) {
+        self.answers += 1;
         let place = sequence.checked_sub(self.forgotten).and_then(|place| usize::try_from(place).ok());
         if let Some(request) = place.and_then(|place| self.requests.get_mut(place)) {
             request.answer = Some(code);
+            request.answered = Some(self.answers);
         }
     }
 
@@ -158,6 +164,7 @@ mod tests {
             name: None,
             dry_run: false,
             answer: None,
+            answered: None,
         }
     }
 

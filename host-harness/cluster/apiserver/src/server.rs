@@ -408,6 +408,11 @@ impl ApiServer {
         self.look(|view| view.list(resource))
     }
 
+    /// How many objects there are.
+    pub fn len(&self, resource: Resource) -> usize {
+        self.look(|view| view.len(resource))
+    }
+
     /// The requests since the start or the last reset, in the order of their arrival.
     pub fn requests(&self) -> Vec<Request> {
         self.look(|view| view.requests().to_vec())

@@ -89,7 +89,8 @@ where
         }
         stopped.await;
         queue.close();
-        tasks.join_all().await;
+        // One that panicked has told so; at the end of the runtime all are cancelled.
+        while tasks.join_next().await.is_some() {}
     });
     Handle { stop, synced, task }
 }
