@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use fake_api::{FakeApi, Foreseen, Resource, Verb};
+use fake_api::{FakeApi, Fault, Foreseen, Resource, Verb};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::scheduling::v1beta1::{PodGroup, Workload};
@@ -35,6 +35,8 @@ const PLAIN: usize = 100_000;
 const CONCURRENCY: usize = 32;
 /// Times that every wall time is taken; the shortest are compared, as the least disturbed.
 const RUNS: usize = 5;
+/// How long an API server takes for a write, where it has to reach a disk: etcd writes each before it answers.
+const DISK: Duration = Duration::from_millis(2);
 /// Turns that the two sizes take at rest, of which the medians are compared.
 const TURNS: usize = 25;
 /// Changes of size in a turn, of each of the few: the clock of the processor is coarse.
@@ -79,18 +81,32 @@ async fn measure() -> Table {
         drop(last.take());
         let cold = Cold::start(&shape, MANY).await;
         let written = 2 * MANY - cold.run.dropped;
-        let same = bare_client(&shape, &samples, Requests { rest: true, events: written }).await;
-        let posts = bare_client(&shape, &samples, Requests { rest: false, events: 0 }).await;
+        let same = bare_client(&shape, &samples, Requests { rest: true, events: written }, Duration::ZERO).await;
+        let posts = bare_client(&shape, &samples, Requests { rest: false, events: 0 }, Duration::ZERO).await;
         rounds.push(Round { controller: cold.run, same, posts });
         last = Some(cold);
     }
     let many = last.expect("there was a run");
+    let on_disk = on_disk(&shape, &samples).await;
     let few = Cold::start(&shape, FEW).await;
     let rest = at_rest(&few, &many).await;
     table.wall(&rounds);
+    table.on_disk(on_disk);
     table.memory(idle, rounds.iter().map(|round| round.controller.peak).fold(0.0, f64::max), plain);
     table.cpu(&rounds, rest);
     table
+}
+
+/// The wall times of a controller and of a bare client where a write takes as long as on a disk.
+async fn on_disk(shape: &Value, samples: &Samples) -> (Duration, Duration) {
+    let mut least = (Duration::MAX, Duration::MAX);
+    for _ in 0..2 {
+        let run = Cold::start_with_disk(shape, MANY, DISK).await.run;
+        let requests = Requests { rest: true, events: 2 * MANY - run.dropped };
+        let bare = bare_client(shape, samples, requests, DISK).await;
+        least = (least.0.min(run.told), least.1.min(bare.wall));
+    }
+    least
 }
 
 /// A StatefulSet as an API server has it, without a name.
@@ -143,8 +159,22 @@ fn fill(fake: &FakeApi, shape: &Value, count: usize, intent: Option<&str>) {
 }
 
 async fn server(shape: &Value, count: usize, intent: Option<&str>) -> FakeApi {
+    server_with_disk(shape, count, intent, Duration::ZERO).await
+}
+
+/// An API server whose writes take so long.
+async fn server_with_disk(shape: &Value, count: usize, intent: Option<&str>, disk: Duration) -> FakeApi {
     let fake = FakeApi::start(Foreseen::everything()).await;
     fake.quiet();
+    let writes = [
+        (Verb::Create, Resource::Workloads),
+        (Verb::Create, Resource::PodGroups),
+        (Verb::Create, Resource::Events),
+        (Verb::Patch, Resource::StatefulSets),
+    ];
+    for (verb, resource) in writes.into_iter().filter(|_| !disk.is_zero()) {
+        fake.faults(verb, resource, Fault::Delay(disk), usize::MAX);
+    }
     fill(&fake, shape, count, intent);
     fake
 }
@@ -281,7 +311,11 @@ struct Cold {
 
 impl Cold {
     async fn start(shape: &Value, count: usize) -> Self {
-        let fake = server(shape, count, Some(INTENT)).await;
+        Self::start_with_disk(shape, count, Duration::ZERO).await
+    }
+
+    async fn start_with_disk(shape: &Value, count: usize, disk: Duration) -> Self {
+        let fake = server_with_disk(shape, count, Some(INTENT), disk).await;
         let start = Instant::now();
         let controller = Controller::start(&fake);
         controller.synced(&fake).await;
@@ -397,8 +431,8 @@ struct Order {
 }
 
 /// Runs a bare client, and tells what it took from its first request to its last answer.
-async fn bare_client(shape: &Value, samples: &Samples, requests: Requests) -> Bare {
-    let fake = server(shape, MANY, Some(INTENT)).await;
+async fn bare_client(shape: &Value, samples: &Samples, requests: Requests, disk: Duration) -> Bare {
+    let fake = server_with_disk(shape, MANY, Some(INTENT), disk).await;
     let order = Order { url: fake.url(), requests, samples: samples.clone() };
     let order = serde_json::to_string(&order).expect("it can be written");
     let program = std::env::current_exe().expect("this program has a path");
@@ -546,6 +580,17 @@ impl Table {
             ratio > MAX_WALL,
         );
         self.tell("ratio: until all are bound / only the POSTs", format!("{:.2}", bound / posts));
+    }
+
+    fn on_disk(&mut self, (controller, bare): (Duration, Duration)) {
+        let (controller, bare) = (controller.as_secs_f64(), bare.as_secs_f64());
+        self.tell(
+            format!("where a write takes {} ms: until the last event", DISK.as_millis()),
+            format!("{controller:.2} s"),
+        );
+        self.tell("  bare client, the same requests", format!("{bare:.2} s"));
+        let ratio = controller / bare;
+        self.compare("  ratio", format!("{ratio:.2}"), format!("≤ {MAX_WALL}"), ratio > MAX_WALL);
     }
 
     fn memory(&mut self, idle: f64, converged: f64, plain: f64) {

@@ -27,6 +27,13 @@ pub trait Api: Send + Sync {
     /// Whether pods of a StatefulSet that should have a group have none.
     fn has_members_without_group(&self, subject: &Subject) -> impl Future<Output = Result<bool, Failure>> + Send;
 
+    /// A StatefulSet, read now.
+    fn statefulset(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> impl Future<Output = Result<Stored<StatefulSet>, Failure>> + Send;
+
     /// The Workloads of a namespace, read now.
     fn workloads(&self, namespace: &str) -> impl Future<Output = Result<Vec<Stored<Workload>>, Failure>> + Send;
 

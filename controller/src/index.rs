@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 
-use statefulset_scheduling_core::discovery::{ControllerRef, Index as Lookup, PodGroup, Workload};
+use statefulset_scheduling_core::discovery::{ControllerRef, Identity, Index as Lookup, PodGroup, Workload};
 use statefulset_scheduling_core::plan::Subject;
 
 /// The namespace and name of an object.
@@ -161,6 +161,8 @@ pub struct Index {
     under_way: BTreeSet<Attempt>,
     /// By StatefulSet, the PodGroup whose create had no answer.
     unanswered: HashMap<Key, String>,
+    /// The UIDs of StatefulSets that seem to be there and whose objects went.
+    bereaved: HashMap<Key, String>,
 }
 
 impl Default for Index {
@@ -181,6 +183,7 @@ impl Default for Index {
             tick: 0,
             under_way: BTreeSet::new(),
             unanswered: HashMap::new(),
+            bereaved: HashMap::new(),
         }
     }
 }
@@ -253,6 +256,7 @@ impl Index {
     /// forgotten; one that did not opt in concerns nothing.
     pub fn remove_subject(&mut self, key: &Key, version: Version) -> Concerned {
         let now = self.now();
+        self.bereaved.remove(key);
         self.subjects.remove(key, version, now).map(|_| key.clone()).into_iter().collect()
     }
 
@@ -271,8 +275,9 @@ impl Index {
     /// A Workload is gone.
     pub fn remove_workload(&mut self, key: &Key, version: Version) -> Concerned {
         let now = self.now();
-        let before = self.workloads.remove(key, version, now);
-        before.map(|workload| self.concerned_by_workload(&key.namespace, &workload)).unwrap_or_default()
+        let Some(before) = self.workloads.remove(key, version, now) else { return Concerned::new() };
+        self.bereave(&key.namespace, &before.identity);
+        self.concerned_by_workload(&key.namespace, &before)
     }
 
     /// A PodGroup is there, or changed.
@@ -288,8 +293,23 @@ impl Index {
     /// A PodGroup is gone.
     pub fn remove_pod_group(&mut self, key: &Key, version: Version) -> Concerned {
         let now = self.now();
-        let before = self.pod_groups.remove(key, version, now);
-        before.map(|pod_group| self.concerned_by_pod_group(&key.namespace, &pod_group)).unwrap_or_default()
+        let Some(before) = self.pod_groups.remove(key, version, now) else { return Concerned::new() };
+        self.bereave(&key.namespace, &before.identity);
+        self.concerned_by_pod_group(&key.namespace, &before)
+    }
+
+    /// An object went that a StatefulSet controls. If that is known, it may be gone, too.
+    fn bereave(&mut self, namespace: &str, gone: &Identity) {
+        let (Some(name), Some(uid)) = (&gone.controlling_statefulset, &gone.controller_uid) else { return };
+        let key = Key::new(namespace, name);
+        if self.subjects.by_key.get(&key).is_some_and(|(_, subject)| subject.uid == *uid) {
+            self.bereaved.insert(key, uid.clone());
+        }
+    }
+
+    /// Whether objects of this StatefulSet went while it seemed to stay.
+    pub fn is_bereaved(&self, statefulset: &Key, uid: &str) -> bool {
+        self.bereaved.get(statefulset).is_some_and(|bereaved| bereaved == uid)
     }
 
     /// The answer to a write of a StatefulSet. The watch tells of it too, and whom it concerns.

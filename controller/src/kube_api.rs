@@ -178,6 +178,10 @@ impl Api for KubeApi {
         Ok(pods.items.iter().any(|pod| is_owned(&pod.metadata, subject) && without(pod)))
     }
 
+    async fn statefulset(&self, namespace: &str, name: &str) -> Result<Stored<StatefulSet>, Failure> {
+        self.get(namespace, name).await
+    }
+
     async fn workloads(&self, namespace: &str) -> Result<Vec<Stored<Workload>>, Failure> {
         let client = self.namespaced::<Workload>(namespace);
         let parameters = ListParams::default();

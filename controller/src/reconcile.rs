@@ -140,6 +140,7 @@ impl<A: Api> Reconciler<A> {
                 known = Known { look_at_members: self.is_new(key), ..Known::default() };
                 parents = None;
             }
+            known.objects_went = self.index().is_bereaved(key, &subject.uid);
             let decision = self.plan(&subject, known, parents.as_deref());
             self.events.say(&subject, &decision.reports);
             self.note(key, &decision);
@@ -150,6 +151,17 @@ impl<A: Api> Reconciler<A> {
             match &decision.step {
                 Step::Rest => return Ok(()),
                 Step::AskPods => known.has_pods = Some(self.api.has_pods(&subject).await?),
+                Step::AskStatefulSet => {
+                    known.is_there = Some(match self.api.statefulset(&key.namespace, &key.name).await {
+                        Ok(stored) => {
+                            let now = stored.object.subject(self.carriers);
+                            self.index().answer_subject(attempt.attempt, key.clone(), stored.version, now);
+                            true
+                        }
+                        Err(Failure::NotFound(_)) => false,
+                        Err(failure) => return Err(failure),
+                    });
+                }
                 Step::AskParent => {
                     let workloads = self.api.workloads(&subject.namespace).await?;
                     parents = Some(workloads.into_iter().map(|stored| stored.object.into()).collect::<Vec<_>>());
@@ -249,7 +261,7 @@ impl<A: Api> Reconciler<A> {
                 self.index().answer_subject(attempt, Key::new(namespace, &subject.name), stored.version, after);
                 Ok(())
             }
-            Step::Rest | Step::AskPods | Step::AskParent | Step::AskMembers => Ok(()),
+            Step::Rest | Step::AskPods | Step::AskStatefulSet | Step::AskParent | Step::AskMembers => Ok(()),
         }
     }
 

@@ -279,6 +279,41 @@ async fn a_crash_between_the_two_creates_leaves_one_of_each() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn objects_that_go_are_made_again_unless_the_statefulset_went_first() {
+    let fake = FakeApi::start(role()).await;
+    fake.put(Resource::StatefulSets, statefulset("web", 3, Some(GANG)));
+    let controller = Controller::start(&fake, &[]);
+    until_in_step(&fake, "web", 3).await;
+    let remove = |resource| {
+        for object in fake.list(resource) {
+            assert!(fake.remove(resource, NAMESPACE, object["metadata"]["name"].as_str().expect("it has a name")));
+        }
+    };
+    // Somebody deletes them: one more look, and both are there again.
+    fake.reset_log();
+    remove(Resource::PodGroups);
+    remove(Resource::Workloads);
+    until_in_step(&fake, "web", 3).await;
+    assert!(fake.count(Verb::Get, Resource::StatefulSets) > 0);
+    assert_eq!((fake.len(Resource::Workloads), fake.len(Resource::PodGroups)), (1, 1));
+    // The StatefulSet goes, and its objects after it; the watch of StatefulSets is behind.
+    fake.hold_watches(Resource::StatefulSets);
+    assert!(fake.remove(Resource::StatefulSets, NAMESPACE, "web"));
+    fake.reset_log();
+    remove(Resource::PodGroups);
+    remove(Resource::Workloads);
+    fake.wait_for(|view| view.count(Verb::Get, Resource::StatefulSets) > 0, SOON).await;
+    fake.release_watches(Resource::StatefulSets);
+    // A StatefulSet that comes after it is told of after it.
+    fake.put(Resource::StatefulSets, statefulset("next", 1, Some(GANG)));
+    until_in_step(&fake, "next", 1).await;
+    let made: Vec<_> = fake.writes().into_iter().filter(|write| write.verb == Verb::Create).collect();
+    let of_web = made.iter().filter(|write| write.name.as_deref().is_some_and(|name| name.starts_with("web-")));
+    assert_eq!(of_web.count(), 0, "{made:?}");
+    controller.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn every_call_that_fails_for_a_while_is_made_again_and_nothing_is_made_twice() {
     let calls = [
         (Verb::List, Resource::Pods),

@@ -412,6 +412,10 @@ impl Api for Server {
         self.read(|_| Ok(false)).await
     }
 
+    async fn statefulset(&self, _: &str, name: &str) -> Result<Stored<StatefulSet>, Failure> {
+        self.get(Resource::Sets, name).await.map(|object| statefulset(&object))
+    }
+
     async fn workloads(&self, _: &str) -> Result<Vec<Stored<Workload>>, Failure> {
         let all = self.read(|world| Ok(world.cluster.all(Resource::Workloads).cloned().collect::<Vec<_>>())).await?;
         Ok(all.iter().map(|object| workload(object)).collect())

@@ -8,6 +8,7 @@ pub(crate) const USED: &[(&str, &str)] = &[
     ("create", "workloads"),
     ("get", "leases"),
     ("get", "podgroups"),
+    ("get", "statefulsets"),
     ("get", "workloads"),
     ("list", "leases"),
     ("list", "podgroups"),

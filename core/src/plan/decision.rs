@@ -22,6 +22,10 @@ pub struct Settings {
 pub struct Known {
     /// Whether the StatefulSet has pods, active or terminal.
     pub has_pods: Option<bool>,
+    /// Whether an object that was made for the StatefulSet went while the StatefulSet seemed to stay.
+    pub objects_went: bool,
+    /// Whether the StatefulSet is still there, read after its object went.
+    pub is_there: Option<bool>,
     /// Whether the parent's Workloads were read after the StatefulSet was.
     pub parent_is_fresh: bool,
     /// Whether the pods of a bound StatefulSet are to be looked at: once, for a group just made.
@@ -37,6 +41,8 @@ pub enum Step {
     Rest,
     /// Ask whether the StatefulSet has pods, and plan again.
     AskPods,
+    /// Read the StatefulSet, and plan again.
+    AskStatefulSet,
     /// Read the Workloads of the StatefulSet's parent, and plan again.
     AskParent,
     /// Ask whether pods of the StatefulSet have no group, and plan again.
@@ -66,7 +72,7 @@ impl Step {
     /// Whether the step changes anything in the cluster.
     pub fn change(&self) -> Change {
         match self {
-            Self::Rest | Self::AskPods | Self::AskParent | Self::AskMembers => Change::None,
+            Self::Rest | Self::AskPods | Self::AskStatefulSet | Self::AskParent | Self::AskMembers => Change::None,
             _ => Change::Write,
         }
     }

@@ -293,6 +293,9 @@ impl Planner<'_> {
 
     /// Objects are made only while there are no pods: a pod can never join a group later.
     fn unless_without_pods(&self) -> Option<Decision> {
+        if let Some(decision) = self.unless_gone() {
+            return Some(decision);
+        }
         match self.known.has_pods {
             Some(false) => None,
             None => Some(Decision::step(Step::AskPods)),
@@ -300,6 +303,16 @@ impl Planner<'_> {
                 Reason::PodsPredateOptIn,
                 "the StatefulSet has pods and no group to put them in; scale it to zero and back to get one".to_owned(),
             )),
+        }
+    }
+
+    /// The objects of a StatefulSet that is gone go after it. Where the watch of StatefulSets is behind the one
+    /// of its objects, they would be made again and again for nobody.
+    fn unless_gone(&self) -> Option<Decision> {
+        match (self.known.objects_went, self.known.is_there) {
+            (false, _) | (true, Some(true)) => None,
+            (true, None) => Some(Decision::step(Step::AskStatefulSet)),
+            (true, Some(false)) => Some(Decision::rest()),
         }
     }
 

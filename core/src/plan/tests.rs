@@ -212,6 +212,7 @@ impl Cluster {
         match step {
             Step::Rest => {}
             Step::AskPods => self.known.has_pods = Some(self.has_pods),
+            Step::AskStatefulSet => self.known.is_there = Some(true),
             Step::AskMembers => self.known.members_without_group = Some(self.members_without_group),
             Step::AskParent => {
                 self.known.parent_is_fresh = true;
@@ -326,6 +327,7 @@ fn describe(step: &Step) -> String {
     match step {
         Step::Rest => "rest".to_owned(),
         Step::AskPods => "ask for pods".to_owned(),
+        Step::AskStatefulSet => "ask for the StatefulSet".to_owned(),
         Step::AskParent => "ask for the parent".to_owned(),
         Step::AskMembers => "ask for members".to_owned(),
         Step::CreateWorkload(workload) => create_workload(workload.metadata.name.as_deref().unwrap()),
@@ -1730,8 +1732,20 @@ fn the_success_of_a_create_is_told_and_of_nothing_else() {
 }
 
 #[test]
+fn objects_that_went_are_made_again_only_for_a_stateful_set_that_is_still_there() {
+    let mut cluster = Cluster::gang();
+    assert_eq!(cluster.decide().step, Step::AskPods);
+    cluster.known.objects_went = true;
+    assert_eq!(cluster.decide().step, Step::AskStatefulSet, "before anything else is asked");
+    cluster.known.is_there = Some(false);
+    assert_eq!(cluster.decide().step, Step::Rest, "the watch will tell that it is gone");
+    cluster.known.is_there = Some(true);
+    assert_eq!(cluster.decide().step, Step::AskPods);
+}
+
+#[test]
 fn questions_change_nothing_and_all_else_does() {
-    for step in [Step::Rest, Step::AskPods, Step::AskParent, Step::AskMembers] {
+    for step in [Step::Rest, Step::AskPods, Step::AskStatefulSet, Step::AskParent, Step::AskMembers] {
         assert_eq!(step.change(), Change::None);
     }
     let mut cluster = Cluster::gang();
@@ -1962,7 +1976,12 @@ mod whatever_there_is {
         let workloads = cluster.workloads.iter().map(|stored| &stored.facts.identity);
         let pod_groups = cluster.pod_groups.iter().map(|stored| &stored.facts.identity);
         match step {
-            Step::Rest | Step::AskPods | Step::AskParent | Step::AskMembers | Step::PublishBinding(None) => {}
+            Step::Rest
+            | Step::AskPods
+            | Step::AskStatefulSet
+            | Step::AskParent
+            | Step::AskMembers
+            | Step::PublishBinding(None) => {}
             Step::CreateWorkload(workload) => {
                 assert_eq!(cluster.known.has_pods, Some(false));
                 assert_eq!(Identity::from(&workload.metadata).origin(UID), Origin::Ours);
