@@ -74,6 +74,10 @@ type Tick = u64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Attempt(Tick);
 
+/// When an object went: what was asked before it is not known any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bereavement(Tick);
+
 impl<T, R: Hash + Eq> Objects<T, R> {
     fn new(references: fn(&str, &T) -> Vec<R>) -> Self {
         Self { by_key: HashMap::new(), by_reference: HashMap::new(), references, grave: Grave::default() }
@@ -161,8 +165,8 @@ pub struct Index {
     under_way: BTreeSet<Attempt>,
     /// By StatefulSet, the PodGroup whose create had no answer.
     unanswered: HashMap<Key, String>,
-    /// The UIDs of StatefulSets that seem to be there and whose objects went.
-    bereaved: HashMap<Key, String>,
+    /// The UIDs of StatefulSets that seem to be there and whose objects went, and when the last did.
+    bereaved: HashMap<Key, (String, Tick)>,
 }
 
 impl Default for Index {
@@ -303,13 +307,15 @@ impl Index {
         let (Some(name), Some(uid)) = (&gone.controlling_statefulset, &gone.controller_uid) else { return };
         let key = Key::new(namespace, name);
         if self.subjects.by_key.get(&key).is_some_and(|(_, subject)| subject.uid == *uid) {
-            self.bereaved.insert(key, uid.clone());
+            self.tick += 1;
+            self.bereaved.insert(key, (uid.clone(), self.tick));
         }
     }
 
-    /// Whether objects of this StatefulSet went while it seemed to stay.
-    pub fn is_bereaved(&self, statefulset: &Key, uid: &str) -> bool {
-        self.bereaved.get(statefulset).is_some_and(|bereaved| bereaved == uid)
+    /// When the last object of this StatefulSet went while it seemed to stay.
+    pub fn bereaved(&self, statefulset: &Key, uid: &str) -> Option<Bereavement> {
+        let (bereaved, tick) = self.bereaved.get(statefulset)?;
+        (bereaved == uid).then_some(Bereavement(*tick))
     }
 
     /// The answer to a write of a StatefulSet. The watch tells of it too, and whom it concerns.

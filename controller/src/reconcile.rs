@@ -128,6 +128,7 @@ impl<A: Api> Reconciler<A> {
         let mut known = Known::default();
         let mut known_of = String::new();
         let mut parents = None;
+        let mut bereaved = None;
         let mut met = HashSet::new();
         for _ in 0..MAX_STEPS {
             let Some(subject) = self.index().subject(key) else {
@@ -139,8 +140,13 @@ impl<A: Api> Reconciler<A> {
                 known_of.clone_from(&subject.uid);
                 known = Known { look_at_members: self.is_new(key), ..Known::default() };
                 parents = None;
+                bereaved = None;
             }
-            known.objects_went = self.index().is_bereaved(key, &subject.uid);
+            let went = self.index().bereaved(key, &subject.uid);
+            if went != bereaved {
+                bereaved = went;
+                known = Known { objects_went: went.is_some(), is_there: None, ..known };
+            }
             let decision = self.plan(&subject, known, parents.as_deref());
             self.events.say(&subject, &decision.reports);
             self.note(key, &decision);

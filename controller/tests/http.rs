@@ -599,6 +599,13 @@ async fn the_verbs_that_are_used_are_those_of_the_role() {
     fake.wait_for(|view| binding(view, "child") == Some(json!({"fallback": "UnresolvedParent"})), SOON).await;
     fake.wait_for(|view| view.count(Verb::Patch, Resource::Events) > 0, SOON).await;
     fake.wait_for(|view| view.count(Verb::Watch, Resource::Leases) > 0, SOON).await;
+    // An object that goes is made again, once it is known for whom.
+    fake.release_watches(Resource::PodGroups);
+    let is_webs = |group: &Value| group["metadata"]["ownerReferences"][0]["name"] == "web";
+    let group = fake.list(Resource::PodGroups).into_iter().find(is_webs).expect("it has a group");
+    assert!(fake.remove(Resource::PodGroups, NAMESPACE, group["metadata"]["name"].as_str().expect("it has a name")));
+    fake.wait_for(|view| view.count(Verb::Get, Resource::StatefulSets) > 0, SOON).await;
+    until_in_step(&fake, "web", 4).await;
     controller.stop().await;
     let used: BTreeSet<_> = fake
         .requests()

@@ -15,7 +15,7 @@ struct Node {
 }
 
 /// The package in `dist/npm`.
-pub(crate) fn face() -> Result<Face> {
+pub fn face() -> Result<Face> {
     let package = root().join("dist/npm/node.js");
     ensure!(package.exists(), "there is no {}", package.display());
     let mut process = Command::new("node")

@@ -17,7 +17,7 @@ struct Opa {
 }
 
 /// The module in `dist/opa.wasm`.
-pub(crate) fn face() -> Result<Face> {
+pub fn face() -> Result<Face> {
     let threads = runtime::Builder::new_current_thread().build()?;
     let engine = Engine::default();
     let module = Module::from_file(&engine, root().join("dist/opa.wasm"))?;
