@@ -63,7 +63,9 @@ impl From<kube::Error> for Failure {
             (404, _) => Self::NotFound(message),
             // It goes away with everything in it.
             (403, _) if terminating => Self::Later { message, wait },
-            (400 | 401 | 403 | 405 | 413 | 415 | 422, _) => Self::Terminal(message),
+            // Not 400: an admission webhook that denies without a code, or cannot read, answers so for a while.
+            // Not 401: tokens expire, and are read again.
+            (403 | 405 | 413 | 415 | 422, _) => Self::Terminal(message),
             _ => Self::Later { message, wait },
         }
     }
@@ -92,6 +94,8 @@ mod tests {
             (status(404, "NotFound"), Failure::NotFound("m".to_owned())),
             (status(403, "Forbidden"), Failure::Terminal("m".to_owned())),
             (status(422, "Invalid"), Failure::Terminal("m".to_owned())),
+            (status(400, ""), later(None)),
+            (status(401, "Unauthorized"), later(None)),
             (status(500, "InternalError"), later(None)),
             (status(503, ""), later(None)),
             (busy, later(Some(Duration::from_secs(7)))),

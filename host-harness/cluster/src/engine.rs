@@ -89,12 +89,12 @@ impl Admission for Deployed {
                 Health::Hanging => return std::future::pending().await,
             }
             self.engine.evaluations.fetch_add(1, Ordering::AcqRel);
-            let failing = self.engine.health() == Health::Failing;
-            // What cannot be read makes the guest fail, as a module that is broken does.
-            let payload = if failing { json!({}) } else { json!({ "request": request, "settings": self.settings }) };
+            // An operation that the guest does not have fails in it, as everything does in one that is broken.
+            let operation = if self.engine.health() == Health::Failing { "fail" } else { "validate" };
+            let payload = json!({ "request": request, "settings": self.settings });
             let host = host(self.engine.client.clone(), self.context.clone());
             let policy = Arc::clone(&self.engine.policy);
-            let called = move || policy.call_with("validate", payload.to_string().as_bytes(), host);
+            let called = move || policy.call_with(operation, payload.to_string().as_bytes(), host);
             let answered = tokio::task::spawn_blocking(called).await;
             let answered = answered.map_err(|error| WebhookError::Failed(error.to_string()))?;
             let answered = answered.map_err(|error| error.to_string());
