@@ -18,7 +18,8 @@ WASM_FEATURES := --enable-bulk-memory --enable-sign-ext --enable-mutable-globals
 	--enable-nontrapping-float-to-int --enable-reference-types --enable-multivalue
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-faces golden golden-faces demo cluster chaos npm dist/opa.wasm lint size bench \
+.PHONY: help setup run test test-faces golden golden-faces demo cluster chaos npm dist/opa.wasm dist/playground \
+	playground test-playground artifacthub check-artifacthub check-chart check-docs lint size bench \
 	bench-controller wasm clean
 
 # One selection of packages for all tests: with another one, cargo would build the dependencies once more
@@ -36,9 +37,10 @@ setup: ## Installs what the build needs beyond cargo
 run: policy.wasm ## Reviews the fixtures, or FILE=my.yaml, with the module in wasmtime (FORMAT=table|yaml|json)
 	@$(CARGO) run --quiet -p host-harness --bin review -- --output $(FORMAT) $(FILE)
 
-test: policy.wasm npm dist/opa.wasm ## Runs all tests: the cluster's, 200 seeds of chaos, every face
+test: policy.wasm npm dist/opa.wasm ## Runs all tests: the cluster's, 200 seeds of chaos, every face, chart and docs
 	$(TEST) --lib --bins --tests
-	@$(MAKE) --no-print-directory test-faces
+	@$(MAKE) --no-print-directory test-faces test-playground
+	@$(MAKE) --no-print-directory check-artifacthub check-chart check-docs
 	@$(MAKE) --no-print-directory size
 	@$(MAKE) --no-print-directory golden golden-faces
 
@@ -67,6 +69,28 @@ npm: setup ## Builds the npm package in dist/npm
 dist/opa.wasm: setup ## Builds the module for OPA's hosts
 	@CARGO="$(CARGO)" WASM_FEATURES="$(WASM_FEATURES)" scripts/opa
 
+dist/playground: npm
+	@scripts/playground
+
+playground: dist/playground ## Builds the playground and serves it on loopback (PORT=8277)
+	@scripts/playground-serve
+
+test-playground: dist/playground ## Tests the playground in a browser
+	@cd playground && npm test --silent
+
+artifacthub: ## Generates artifacthub-pkg.yml and the README's section from metadata.yml and Cargo.toml
+	@scripts/artifacthub
+
+check-artifacthub: ## Fails where they differ from what is generated
+	@scripts/artifacthub --check
+
+check-chart: ## Renders chart and kustomize, compares them, judges alerts, dashboard and schema
+	@scripts/check-chart
+
+check-docs: policy.wasm ## Checks the docs against the code, and reviews the stories' manifests
+	@scripts/check-docs
+	@$(MAKE) --no-print-directory run FILE="$(wildcard docs/stories/*.yaml)" >/dev/null
+
 lint: setup ## Checks format, lints and documentation
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --features cluster/kubectl,cluster-apiserver/kubectl -- -D warnings
@@ -75,7 +99,7 @@ lint: setup ## Checks format, lints and documentation
 		--target wasm32-unknown-unknown -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
 
-size: policy.wasm npm dist/opa.wasm ## Prints the size of the modules; over a bound is an error
+size: policy.wasm dist/opa.wasm dist/playground ## Prints the sizes of modules and page; over a bound is an error
 	@size=$$(wc -c < policy.wasm); \
 	printf 'policy.wasm: %d bytes, bound %d (%d KiB)\n' $$size $(MAX_POLICY_SIZE) $$(( $(MAX_POLICY_SIZE) / 1024 )); \
 	test $$size -le $(MAX_POLICY_SIZE)
@@ -83,6 +107,7 @@ size: policy.wasm npm dist/opa.wasm ## Prints the size of the modules; over a bo
 	printf 'dist/opa.wasm: %d bytes, bound %d (%d KiB)\n' $$size $(MAX_OPA_SIZE) $$(( $(MAX_OPA_SIZE) / 1024 )); \
 	test $$size -le $(MAX_OPA_SIZE)
 	@node policy/js/size.mjs
+	@node playground/size.mjs
 
 bench: policy.wasm ## Measures the module and the core, as ratios
 	$(CARGO) bench -p host-harness
@@ -101,4 +126,5 @@ wasm: setup
 
 clean: ## Removes everything that was built
 	$(CARGO) clean
-	rm -rf policy.wasm dist policy/js/test/node_modules policy/opa/test/node_modules
+	rm -rf policy.wasm dist playground/node_modules deploy/check/node_modules policy/js/test/node_modules \
+		policy/opa/test/node_modules
