@@ -217,7 +217,8 @@ impl Life {
         self.cluster.api.look(|view| {
             let writes = view.requests().iter().rev().filter(|request| request.verb.is_write()).take(30);
             let line = |it: &cluster_apiserver::Request| {
-                let (name, part) = (it.name.as_deref().unwrap_or_default(), it.subresource.map_or("", |it| it.as_str()));
+                let (name, part) =
+                    (it.name.as_deref().unwrap_or_default(), it.subresource.map_or("", |it| it.as_str()));
                 format!("  {} {} {} {} {name} {part} {:?}\n", it.sequence, it.user, it.verb, it.resource, it.answer)
             };
             let mut lines: Vec<_> = writes.map(line).collect();

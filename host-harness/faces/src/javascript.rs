@@ -15,6 +15,9 @@ struct Node {
 }
 
 /// The package in `dist/npm`.
+///
+/// # Errors
+/// It is not built, or its host cannot run it.
 pub fn face() -> Result<Face> {
     let package = root().join("dist/npm/node.js");
     ensure!(package.exists(), "there is no {}", package.display());

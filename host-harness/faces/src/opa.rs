@@ -17,6 +17,9 @@ struct Opa {
 }
 
 /// The module in `dist/opa.wasm`.
+///
+/// # Errors
+/// It is not built, or its host cannot run it.
 pub fn face() -> Result<Face> {
     let threads = runtime::Builder::new_current_thread().build()?;
     let engine = Engine::default();

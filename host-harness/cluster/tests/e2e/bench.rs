@@ -17,7 +17,7 @@ use serde_json::Value;
 use statefulset_scheduling_core::admission::DEFAULT_CONTROLLER;
 
 /// Long enough for any machine; nothing waits for its end.
-pub(crate) const SOON: Duration = Duration::from_secs(60);
+pub(crate) const SOON: Duration = Duration::from_mins(1);
 /// How long it is watched that something does not happen. Everything that happens does so within a
 /// fraction of it.
 pub(crate) const A_WHILE: Duration = Duration::from_millis(700);

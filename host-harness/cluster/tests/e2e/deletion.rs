@@ -31,9 +31,12 @@ fn is_empty(view: &View<'_>) -> bool {
 /// Pods that nobody controls and nobody deletes, in a group that waits for them.
 fn is_stranded(view: &View<'_>) -> bool {
     let pods = pods(view, "web");
-    let is_left = |pod: &Value| pod["metadata"]["ownerReferences"].is_null() && pod["metadata"]["deletionTimestamp"].is_null();
+    let is_left =
+        |pod: &Value| pod["metadata"]["ownerReferences"].is_null() && pod["metadata"]["deletionTimestamp"].is_null();
     let groups = view.list(Resource::PodGroups);
-    !pods.is_empty() && pods.iter().all(is_left) && groups.iter().all(|group| group["metadata"]["deletionTimestamp"].is_string())
+    !pods.is_empty()
+        && pods.iter().all(is_left)
+        && groups.iter().all(|group| group["metadata"]["deletionTimestamp"].is_string())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -159,7 +162,7 @@ async fn adopted(owner_reference: bool) -> usize {
         .api
         .look(own)
         .into_iter()
-        .filter(|pod| before.contains(&uids(&[pod.clone()]).pop_first().expect("one")))
+        .filter(|pod| before.contains(&uids(std::slice::from_ref(pod)).pop_first().expect("one")))
         .collect();
     if adopted.is_empty() {
         settled(&cluster, "web", 3).await;

@@ -101,7 +101,7 @@ async fn with_disruption_mode_single_one_pod_is_preempted() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_a_topology_constraint_all_pods_land_in_one_domain() {
     for profile in PROFILES {
-        let rack = |n: usize| if n % 2 == 0 { "a" } else { "b" };
+        let rack = |n: usize| if n.is_multiple_of(2) { "a" } else { "b" };
         let nodes = nodes(6, "1").into_iter().enumerate();
         let nodes = nodes.map(|(n, node)| node.label("topology.example.com/rack", rack(n))).collect();
         let cluster = cluster(Options { profile, nodes, ..Options::default() }).await;

@@ -1,7 +1,7 @@
 //! Many pods at once, and how often a pod is refused before its group is there.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use cluster::Options;
 use cluster::objects::{Set, gang};
@@ -88,7 +88,7 @@ async fn fifty_sets_at_once_all_form_and_the_refusals_stay_few() {
     });
     futures::future::join_all(creates).await;
     let all = |view: &View<'_>| view.len(Resource::Pods) == 3 * SETS && view.len(Resource::PodGroups) == SETS;
-    cluster.api.wait_for(all, Duration::from_secs(60)).await;
+    cluster.api.wait_for(all, SOON).await;
     let requests = cluster.api.requests();
     let refused = refused(&requests, STATEFULSET_CONTROLLER, Verb::Create, Resource::Pods).count();
     println!("refused creates of {SETS} StatefulSets at once: {refused}");
