@@ -326,9 +326,9 @@ impl Cold {
         fake.wait_for(|view| view.len(Resource::Events) + dropped >= 2 * count, PATIENCE).await;
         let told = start.elapsed();
         let (cpu, peak) = (controller.cpu(), controller.peak());
-        let key = "statefulset-scheduling.dev/pod-group";
-        let sets = fake.list(Resource::StatefulSets);
-        assert!(sets.iter().all(|set| set["metadata"]["annotations"][key].is_string()), "all are bound");
+        // The last patches may still be on their way to the disk.
+        let is_bound = |set: &Value| set["metadata"]["annotations"]["statefulset-scheduling.dev/pod-group"].is_string();
+        fake.wait_for(|view| view.list(Resource::StatefulSets).iter().all(is_bound), PATIENCE).await;
         assert_eq!((fake.len(Resource::Workloads), fake.len(Resource::PodGroups)), (count, count));
         Self { controller, fake, run: Run { synced, bound, told, dropped, cpu, peak } }
     }
