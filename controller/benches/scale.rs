@@ -19,7 +19,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::scheduling::v1beta1::{PodGroup, Workload};
 use k8s_openapi::serde::de::DeserializeOwned;
-use kube::api::{Api, ListParams, ObjectMeta, PartialObjectMeta, Patch, PatchParams, PostParams};
+use kube::api::{Api, ListParams, ObjectMeta, PartialObjectMeta, Patch, PatchParams, PostParams, WatchParams};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use statefulset_scheduling_controller::kube_api::FIELD_MANAGER;
@@ -51,6 +51,12 @@ const MAX_PLAIN: f64 = 10.0;
 const FLAT: (f64, f64) = (0.8, 1.2);
 
 const PATIENCE: Duration = Duration::from_mins(2);
+/// What a controller watches.
+const WATCHED: [&str; 3] = [
+    "/apis/apps/v1/statefulsets",
+    "/apis/scheduling.k8s.io/v1beta1/workloads",
+    "/apis/scheduling.k8s.io/v1beta1/podgroups",
+];
 const NAMESPACE: &str = "default";
 const INTENT: &str = "schedulingPolicy: {gang: {}}";
 const SHAPE: &str = include_str!("../../fixtures/real-world/cassandra.yaml");
@@ -58,12 +64,14 @@ const SHAPE: &str = include_str!("../../fixtures/real-world/cassandra.yaml");
 const BARE: &str = "SCALE_BARE_CLIENT";
 
 fn main() -> ExitCode {
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime starts");
     if let Ok(order) = std::env::var(BARE) {
         let order = serde_json::from_str(&order).expect("this program wrote it");
-        runtime.block_on(bare(order));
+        // As the controller has it.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime starts").block_on(bare(order));
         return ExitCode::SUCCESS;
     }
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime starts");
     let table = runtime.block_on(measure());
     table.print();
     if table.is_over() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
@@ -81,9 +89,15 @@ async fn measure() -> Table {
         drop(last.take());
         let cold = Cold::start(&shape, MANY).await;
         let written = 2 * MANY - cold.run.dropped;
-        let same = bare_client(&shape, &samples, Requests { rest: true, events: written }, Duration::ZERO).await;
-        let posts = bare_client(&shape, &samples, Requests { rest: false, events: 0 }, Duration::ZERO).await;
-        rounds.push(Round { controller: cold.run, same, posts });
+        let same = Requests { rest: true, watches: false, events: written };
+        let posts = Requests { rest: false, watches: false, events: 0 };
+        let watching = Requests { watches: true, ..same };
+        rounds.push(Round {
+            controller: cold.run,
+            same: bare_client(&shape, &samples, same, Duration::ZERO).await,
+            watching: bare_client(&shape, &samples, watching, Duration::ZERO).await,
+            posts: bare_client(&shape, &samples, posts, Duration::ZERO).await,
+        });
         last = Some(cold);
     }
     let many = last.expect("there was a run");
@@ -102,7 +116,7 @@ async fn on_disk(shape: &Value, samples: &Samples) -> (Duration, Duration) {
     let mut least = (Duration::MAX, Duration::MAX);
     for _ in 0..2 {
         let run = Cold::start_with_disk(shape, MANY, DISK).await.run;
-        let requests = Requests { rest: true, events: 2 * MANY - run.dropped };
+        let requests = Requests { rest: true, watches: false, events: 2 * MANY - run.dropped };
         let bare = bare_client(shape, samples, requests, DISK).await;
         least = (least.0.min(run.told), least.1.min(bare.wall));
     }
@@ -296,8 +310,10 @@ struct Bare {
 /// Runs that are compared.
 struct Round {
     controller: Run,
-    /// The same requests.
+    /// The same requests, but for the watches.
     same: Bare,
+    /// The same requests, with the watches open.
+    watching: Bare,
     /// The creates of Workloads and PodGroups alone.
     posts: Bare,
 }
@@ -381,6 +397,8 @@ async fn at_rest(few: &Cold, many: &Cold) -> (Duration, Duration) {
 struct Requests {
     /// A list of its pods before, and a patch of it after.
     rest: bool,
+    /// The watches that a controller has open, of which nothing is looked at.
+    watches: bool,
     /// So many events in all, two for each of the first.
     events: usize,
 }
@@ -448,7 +466,8 @@ async fn bare_client(shape: &Value, samples: &Samples, requests: Requests, disk:
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!((fake.len(Resource::Workloads), fake.len(Resource::PodGroups)), (MANY, MANY));
     let made = fake.look(|view| view.requests().len());
-    let ordered = if requests.rest { 4 } else { 2 } * MANY + requests.events;
+    let watches = if requests.watches { 3 } else { 0 };
+    let ordered = if requests.rest { 4 } else { 2 } * MANY + requests.events + watches;
     assert_eq!(made, ordered + 1, "the list of the StatefulSets, and all that was ordered");
     let printed = String::from_utf8_lossy(&output.stdout);
     let mut micros = printed.split_whitespace().map(|number| number.parse().expect("it prints numbers"));
@@ -491,11 +510,19 @@ async fn bare(order: Order) {
     config.default_retry = false;
     let client = kube::Client::try_from(config).expect("a plain configuration makes a client");
     let sets: Api<StatefulSet> = Api::namespaced(client.clone(), NAMESPACE);
-    let sets = sets.list_metadata(&ListParams::default()).await.expect("the API server answers").items;
+    let sets = sets.list_metadata(&ListParams::default()).await.expect("the API server answers");
+    let version = sets.metadata.resource_version.clone().unwrap_or_default();
+    let sets = sets.items;
     let events = |number: usize| order.requests.events.saturating_sub(2 * number);
     let work = |(number, set): (usize, &PartialObjectMeta<_>)| Work::new(&set.metadata, &order.samples, events(number));
     let works: Arc<Vec<_>> = Arc::new(sets.iter().enumerate().map(work).collect());
     let next = Arc::new(AtomicUsize::new(0));
+    let mut watches = JoinSet::new();
+    for path in WATCHED.into_iter().filter(|_| order.requests.watches) {
+        let watched = kube::core::Request::new(path).watch(&WatchParams::default(), &version).expect("it is a path");
+        let stream = client.request_stream(watched).await.expect("the API server answers");
+        watches.spawn(async move { futures::io::copy(stream, &mut futures::io::sink()).await });
+    }
     let (start, before) = (Instant::now(), cpu("self"));
     let mut tasks = JoinSet::new();
     for _ in 0..CONCURRENCY {
@@ -564,6 +591,7 @@ impl Table {
         let seconds = |time: f64| format!("{time:.2} s");
         let (bound, told) = (least(|round| round.controller.bound), least(|round| round.controller.told));
         let (same, posts) = (least(|round| round.same.wall), least(|round| round.posts.wall));
+        let watching = least(|round| round.watching.wall);
         self.tell(format!("{MANY} StatefulSets, from the start of the process until all are bound"), seconds(bound));
         let since = least(|round| round.controller.bound.saturating_sub(round.controller.synced));
         self.tell("  since the caches have synced", seconds(since));
@@ -572,6 +600,9 @@ impl Table {
         self.tell(format!("  events that were dropped, of {}", 2 * MANY), dropped.to_string());
         self.tell("bare client, the same requests, as many events", seconds(same));
         self.tell("bare client, only the POSTs of Workloads and PodGroups", seconds(posts));
+        self.tell("bare client, the same requests, with the same watches open", seconds(watching));
+        let ratio = told / watching;
+        self.tell("ratio: until the last event / the same requests and watches", format!("{ratio:.2}"));
         let ratio = told / same;
         self.compare(
             "ratio: until the last event / the same requests",
@@ -610,6 +641,7 @@ impl Table {
         let least = |pick: fn(&Round) -> Duration| rounds.iter().map(pick).min().unwrap_or_default() / many;
         self.tell("processor, a StatefulSet from a cold start", micros(least(|round| round.controller.cpu)));
         self.tell("  bare client, the same requests", micros(least(|round| round.same.cpu)));
+        self.tell("  with the same watches open", micros(least(|round| round.watching.cpu)));
         self.tell(format!("processor, a change of size, among {FEW}"), micros(rest.0));
         self.tell(format!("  among {MANY}"), micros(rest.1));
         let ratio = rest.1.as_secs_f64() / rest.0.as_secs_f64();

@@ -42,7 +42,7 @@ pub fn version(resource_version: Option<&str>) -> Version {
 
 /// What became of an object that was put into the index.
 enum Put<T> {
-    /// A newer version is there already.
+    /// This version is there already, or a newer one.
     Stale,
     /// It is there now.
     New,
@@ -83,10 +83,12 @@ impl<T, R: Hash + Eq> Objects<T, R> {
         Self { by_key: HashMap::new(), by_reference: HashMap::new(), references, grave: Grave::default() }
     }
 
-    /// Puts in what a watch tells, unless an answer told of something newer.
+    /// Puts in what a watch tells, unless an answer told of it, or of something newer.
     fn put(&mut self, key: Key, version: Version, object: T) -> Put<T> {
         self.grave.gone.remove(&key);
-        if self.by_key.get(&key).is_some_and(|(known, _)| *known > version) {
+        // What has no version that can be read may differ.
+        let is_known = |known| known > version || (known == version && version != Version::default());
+        if self.by_key.get(&key).is_some_and(|(known, _)| is_known(*known)) {
             return Put::Stale;
         }
         let before = self.take(&key);

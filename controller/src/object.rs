@@ -5,12 +5,11 @@ use std::borrow::Cow;
 use kube::Resource;
 use kube::api::ObjectMeta;
 use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
 use statefulset_scheduling_core::api::{Carriers, Member, View};
 use statefulset_scheduling_core::plan::Subject;
 
 /// A StatefulSet from the API server: of its metadata what a watch needs, and what the plan needs of
-/// the rest. Its text is read once, while it arrives, and kept only where that is not enough.
+/// the rest. Its text is read once, while it arrives.
 #[derive(Clone, Debug)]
 pub struct StatefulSet {
     metadata: ObjectMeta,
@@ -24,14 +23,18 @@ enum Read {
     Plain,
     /// It has one.
     Subject(Box<Subject>),
-    /// It has one that cannot be read, which may depend on where it is looked for.
-    Text(Box<RawValue>),
+    /// It has one that cannot be read, which may depend on where it is looked for: what it is in the
+    /// field and the annotation, in the field alone, and in the annotation alone.
+    Doubtful(Box<[(Carriers, Option<Subject>); 3]>),
 }
+
+const BOTH: Carriers = Carriers { field: true, annotation: true };
+const FIELD: Carriers = Carriers { field: true, annotation: false };
+const ANNOTATION: Carriers = Carriers { field: false, annotation: true };
 
 impl<'de> Deserialize<'de> for StatefulSet {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = Box::<RawValue>::deserialize(deserializer)?;
-        let view = View::new(Some(&raw)).map_err(serde::de::Error::custom)?;
+        let view = View::read(deserializer)?;
         let text = |member| view.text(member).map(Cow::into_owned);
         let metadata = ObjectMeta {
             name: text(Member::Name),
@@ -39,10 +42,13 @@ impl<'de> Deserialize<'de> for StatefulSet {
             resource_version: text(Member::ResourceVersion),
             ..ObjectMeta::default()
         };
-        let read = match Subject::new(&view, Carriers::default()) {
+        let read = match Subject::new(&view, BOTH) {
             None => Read::Plain,
             Some(subject) if subject.intent.is_ok() => Read::Subject(Box::new(subject)),
-            Some(_) => Read::Text(raw),
+            Some(_) => {
+                let read = |carriers| (carriers, Subject::new(&view, carriers));
+                Read::Doubtful(Box::new([BOTH, FIELD, ANNOTATION].map(read)))
+            }
         };
         Ok(Self { metadata, read })
     }
@@ -86,7 +92,9 @@ impl StatefulSet {
                 let carrier = subject.intent.as_ref().ok()?.carrier;
                 carriers.reads(carrier).then_some(*subject)
             }
-            Read::Text(text) => Subject::new(&View::new(Some(&text)).ok()?, carriers),
+            Read::Doubtful(subjects) => {
+                subjects.into_iter().find_map(|(read, subject)| (read == carriers).then_some(subject)).flatten()
+            }
         }
     }
 }
@@ -95,10 +103,6 @@ impl StatefulSet {
 mod tests {
     use super::*;
     use serde_json::{Value, json};
-
-    const BOTH: Carriers = Carriers { field: true, annotation: true };
-    const FIELD: Carriers = Carriers { field: true, annotation: false };
-    const ANNOTATION: Carriers = Carriers { field: false, annotation: true };
 
     fn read(object: &Value) -> StatefulSet {
         serde_json::from_str(&object.to_string()).expect("it is a StatefulSet")

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use serde::Deserializer;
+use serde::de::Error as _;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
@@ -176,6 +178,16 @@ impl<'a> View<'a> {
         Ok(view)
     }
 
+    /// Views the StatefulSet that is being read from a JSON text, in one pass.
+    ///
+    /// # Errors
+    /// As of [`View::new`], or the text cannot be borrowed from.
+    pub fn read<D: Deserializer<'a>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut view = Self::default();
+        let is_there = json::project_from(deserializer, STATEFULSET, &mut view.members, &mut view.levels)?;
+        if is_there { Ok(view) } else { Err(D::Error::custom(ViewError::Null)) }
+    }
+
     /// The text of a member that is a string; none where it is absent or none.
     pub fn text(&self, member: Member) -> Option<Cow<'a, str>> {
         self.get(member).and_then(json::text)
@@ -216,6 +228,21 @@ mod tests {
         assert_eq!(text(Member::SchedulerName), Some(r#""s""#));
         assert_eq!(text(Member::SchedulingField), None);
         assert!(view.has(Level::Annotations) && view.has(Level::Template) && !view.has(Level::TemplateMetadata));
+    }
+
+    #[test]
+    fn a_view_that_is_read_on_the_way_is_the_same() {
+        let json = r#"{"metadata": {"name": "web", "labels": {"a": [1, {"b": null}]}},
+                       "spec": {"replicas": 3, "template": null, "scheduling": {"x": [{}]}}}"#;
+        let mut reader = serde_json::Deserializer::from_str(json);
+        let read = View::read(&mut reader).unwrap();
+        assert!(reader.end().is_ok());
+        let viewed = View::new(Some(raw(json))).unwrap();
+        let texts = |view: &View<'_>| view.members.map(|member| member.map(|raw| raw.get().to_owned()));
+        assert_eq!((texts(&read), read.levels), (texts(&viewed), viewed.levels));
+        for json in ["null", "[]", "3", r#"{"spec": "x"}"#, r#"{"spec""#] {
+            assert!(View::read(&mut serde_json::Deserializer::from_str(json)).is_err(), "{json}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod projection;
 
 pub use decode::UnknownFields;
 pub(crate) use decode::decode;
-pub(crate) use projection::{Node, leads, level, project, read};
+pub(crate) use projection::{Node, leads, level, project, project_from, read};
 
 use std::borrow::Cow;
 

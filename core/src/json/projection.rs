@@ -48,8 +48,22 @@ pub(crate) fn project<'a>(
     levels: &mut [bool],
 ) -> Result<(), serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
-    Reader { nodes, members, levels }.deserialize(&mut deserializer)?;
+    project_from(&mut deserializer, nodes, members, levels)?;
     deserializer.end()
+}
+
+/// The same of a text that is being read, which has to be one that can be borrowed from. Tells whether
+/// there is an object, as opposed to `null`.
+///
+/// # Errors
+/// As of [`project`].
+pub(crate) fn project_from<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    nodes: &'static [Node],
+    members: &mut [Option<&'de RawValue>],
+    levels: &mut [bool],
+) -> Result<bool, D::Error> {
+    Reader { nodes, members, levels }.deserialize(deserializer)
 }
 
 fn set<T>(slots: &mut [T], slot: usize, value: T) {
