@@ -519,8 +519,8 @@ async fn bare(order: Order) {
     let next = Arc::new(AtomicUsize::new(0));
     let mut watches = JoinSet::new();
     for path in WATCHED.into_iter().filter(|_| order.requests.watches) {
-        let watched = kube::core::Request::new(path).watch(&WatchParams::default(), &version).expect("it is a path");
-        let stream = client.request_stream(watched).await.expect("the API server answers");
+        let request = kube::core::Request::new(path).watch(&WatchParams::default(), &version).expect("it is a path");
+        let stream = client.request_stream(request).await.expect("the API server answers");
         watches.spawn(async move { futures::io::copy(stream, &mut futures::io::sink()).await });
     }
     let (start, before) = (Instant::now(), cpu("self"));

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use cluster_apiserver::{
     ADMIN, Admission, Answer, ApiServer, Config, FailurePolicy, Fault, Gates, ManualClock, Occasion, PROTECTION, Phase,
-    Profile, Resource, Rule, Verb, Webhook, WebhookError, namespaces, podgroup_protection,
+    Profile, Resource, Rule, Verb, View, Webhook, WebhookError, namespaces, podgroup_protection,
 };
 use futures::future::BoxFuture;
 use futures::{StreamExt, TryStreamExt};
@@ -456,8 +456,8 @@ async fn a_pod_group_is_released_when_its_pods_are_gone() {
     member["metadata"]["name"] = "late".into();
     let late = status(pods.create(&PostParams::default(), &object(member)).await);
     assert!(late.message.contains("cannot create Pod referencing PodGroup \"g\" because it is being deleted"));
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    assert!(server.get(Resource::PodGroups, "prod", "g").is_some(), "a pod uses it");
+    let gone = |view: &View<'_>| view.get(Resource::PodGroups, "prod", "g").is_none();
+    assert!(!server.reaches(gone, Duration::from_millis(50)).await, "a pod uses it");
     pods.delete("member", &DeleteParams::default()).await.expect("it is deleted");
     server.wait_for(|view| view.get(Resource::PodGroups, "prod", "g").is_none(), SOON).await;
     controller.abort();

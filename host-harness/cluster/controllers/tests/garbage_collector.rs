@@ -43,7 +43,7 @@ fn put_set(api: &Api, pod_of_group: bool, finalizers: &[&str]) {
 
 /// Takes the protection off a group that is being deleted once there are no pods.
 async fn protection(api: &Api) {
-    loop {
+    api.attend(|api| {
         let ends = api.get("podgroups", "group").is_some_and(|group| {
             let finalizers = group["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
             group["metadata"]["deletionTimestamp"].is_string() && finalizers.contains(&PROTECTION.into())
@@ -54,8 +54,8 @@ async fn protection(api: &Api) {
                 finalizers.retain(|finalizer| finalizer != PROTECTION);
             });
         }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    })
+    .await;
 }
 
 async fn with_protection(api: &Api, work: impl Future<Output = ()>) {
@@ -100,9 +100,11 @@ async fn a_background_delete_never_ends_when_pods_belong_to_their_group() {
                 && group["metadata"]["deletionTimestamp"].is_string()
         };
         api.until("the livelock", stripped).await;
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        assert!(stripped(&api));
-        assert!(api.get("pods", "web-0").is_some_and(|pod| pod["metadata"]["deletionTimestamp"].is_null()));
+        let ends = |api: &Api| {
+            !stripped(api)
+                || api.get("pods", "web-0").is_none_or(|pod| pod["metadata"]["deletionTimestamp"].is_string())
+        };
+        api.never("the end", Duration::from_millis(300), ends).await;
     })
     .await;
 }

@@ -2,7 +2,6 @@
 
 mod api;
 
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use api::Api;
@@ -25,8 +24,7 @@ async fn changes_are_told_in_order_and_as_late_as_the_lag_says() {
         Some(key) if key.name == "late" => Duration::from_millis(300),
         _ => Duration::ZERO,
     });
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let tell = Arc::clone(&told);
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let (store, feed) = informer(
         kube::Api::<Pod>::all(api.client()),
         &common,
@@ -38,7 +36,7 @@ async fn changes_are_told_in_order_and_as_late_as_the_lag_says() {
                 Change::Deleted(_) => "-",
             };
             let text = format!("{word}{}", Key::of(&**change.object()).name);
-            tell.lock().expect("nobody panicked").push(text);
+            tell.send(text).expect("the test listens");
         },
     );
     let feed = tokio::spawn(feed);
@@ -48,11 +46,11 @@ async fn changes_are_told_in_order_and_as_late_as_the_lag_says() {
     api.put("pods", pod("late"));
     api.modify("pods", "a", |pod| pod["metadata"]["labels"] = json!({ "x": "y" }));
     api.delete("pods", "a", "Background");
-    while told.lock().expect("nobody panicked").len() < 4 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+    for expected in ["+a", "+late", "=a", "-a"] {
+        let heard = tokio::time::timeout(Duration::from_secs(20), told.recv()).await;
+        assert_eq!(heard.expect("it is told in time").as_deref(), Some(expected));
     }
     assert!(before.elapsed() >= Duration::from_millis(300));
-    assert_eq!(*told.lock().expect("nobody panicked"), ["+a", "+late", "=a", "-a"]);
     assert!(store.get(&Key::new("prod", "a")).is_none());
     feed.abort();
 }

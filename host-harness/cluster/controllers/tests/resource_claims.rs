@@ -84,8 +84,7 @@ async fn a_template_that_comes_late_is_waited_for() {
     api.put("pods", pod("web-0", None));
     let controller = start(&api.client(), Config::default());
     controller.synced().await;
-    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    assert!(api.list("resourceclaims").is_empty());
+    api.never("a claim", std::time::Duration::from_millis(50), |api| !api.list("resourceclaims").is_empty()).await;
     api.put("resourceclaimtemplates", template());
     api.until("both claims", |api| recorded(api, "pods", "web-0").len() == 2).await;
     assert_eq!(api.list("resourceclaims").len(), 2);

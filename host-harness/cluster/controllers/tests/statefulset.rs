@@ -29,8 +29,8 @@ fn set(replicas: u32, policy: &str) -> Value {
 }
 
 /// Has every pod run and be ready as soon as it is there, until it is dropped.
-fn kubelet(api: &Api) -> impl Future<Output = ()> {
-    let make_ready = |pod: &Value| {
+async fn kubelet(api: &Api) {
+    let make_ready = |api: &Api, pod: &Value| {
         if !pod["status"]["phase"].is_string() {
             let name = pod["metadata"]["name"].as_str().expect("it has a name");
             api.modify("pods", name, |pod| {
@@ -38,12 +38,7 @@ fn kubelet(api: &Api) -> impl Future<Output = ()> {
             });
         }
     };
-    async move {
-        loop {
-            api.list("pods").iter().for_each(make_ready);
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    }
+    api.attend(|api| api.list("pods").iter().for_each(|pod| make_ready(api, pod))).await;
 }
 
 async fn with_kubelet(api: &Api, work: impl Future<Output = ()>) {
@@ -115,8 +110,7 @@ async fn an_update_of_the_set_re_queues_it_at_once_while_it_waits_for_its_backof
     let _controller = start(&api.client(), config);
     // The status that it reports after the first failure is an update, too.
     api.until("two refusals", |api| api.asked("create", "pods").len() == 2).await;
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    assert!(api.list("pods").is_empty(), "it waits");
+    api.never("a pod", Duration::from_millis(200), |api| !api.list("pods").is_empty()).await;
     let before = std::time::Instant::now();
     api.modify("statefulsets", "web", |set| set["metadata"]["annotations"] = json!({ "wake": "up" }));
     api.until("the pod", |api| api.list("pods").len() == 1).await;

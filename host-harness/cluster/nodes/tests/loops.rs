@@ -86,8 +86,8 @@ async fn a_gang_is_bound_together_and_becomes_ready() {
     gang(&api, "db", 3, 0, &json!({}));
     member(&api, "db", 0, 0, &json!({}));
     member(&api, "db", 1, 0, &json!({}));
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    assert!(!api.log().iter().any(|asked| asked.path.ends_with("/binding")), "two of three are not enough");
+    let bound = |api: &FakeApi| api.log().iter().any(|asked| asked.path.ends_with("/binding"));
+    api.never("two of three are not enough", Duration::from_millis(200), bound).await;
 
     member(&api, "db", 2, 0, &json!({}));
     api.wait_until("all are ready", |api| (0..3).all(|it| is_ready(api, &format!("db-{it}")))).await;
@@ -236,6 +236,6 @@ async fn kubelets_of_other_nodes_leave_a_pod_alone() {
     gang(&api, "db", 1, 0, &json!({}));
     member(&api, "db", 0, 0, &json!({}));
     api.wait_until("it is bound", |api| pod(api, "db-0")["spec"]["nodeName"].is_string()).await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    assert!(pod(&api, "db-0")["status"]["phase"].is_null());
+    let runs = |api: &FakeApi| !pod(api, "db-0")["status"]["phase"].is_null();
+    api.never("no kubelet of its node runs", Duration::from_millis(100), runs).await;
 }

@@ -183,9 +183,6 @@ async fn a_reference_to_the_group_without_its_finalizer_makes_a_background_delet
         let patch = json!({ "metadata": { "ownerReferences": owners } });
         cluster.admin().merge(Resource::Pods, NAMESPACE, name, patch).await.expect("references may change");
     }
-    // The garbage collector has to know of the references.
-    cluster.api.wait_for(|view| pods(view, "web").len() == 3, SOON).await;
-    tokio::time::sleep(A_WHILE).await;
     delete(&cluster, "web", PropagationPolicy::Background).await;
     let stripped = |view: &View<'_>| {
         view.len(Resource::StatefulSets) == 0 && pods(view, "web").iter().all(|pod| controlling_set(pod).is_none())

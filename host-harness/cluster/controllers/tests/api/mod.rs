@@ -127,14 +127,42 @@ impl Api {
     pub(crate) fn until(&self, what: &str, condition: impl Fn(&Self) -> bool) -> impl Future<Output = ()> {
         let caller = std::panic::Location::caller();
         async move {
-            let mut changed = self.shared.changed.subscribe();
-            let reached = async {
-                while !condition(self) {
-                    changed.changed().await.expect("the sender lives in the server");
-                }
-            };
-            let reached = tokio::time::timeout(Duration::from_secs(20), reached).await;
-            assert!(reached.is_ok(), "{caller}: {what} was not reached; log: {:#?}", self.last());
+            let reached = self.reaches(condition, Duration::from_secs(20)).await;
+            assert!(reached, "{caller}: {what} was not reached; log: {:#?}", self.last());
+        }
+    }
+
+    /// Asserts that the condition does not come to hold for so long.
+    #[track_caller]
+    pub(crate) fn never(
+        &self,
+        what: &str,
+        time: Duration,
+        condition: impl Fn(&Self) -> bool,
+    ) -> impl Future<Output = ()> {
+        let caller = std::panic::Location::caller();
+        async move {
+            let reached = self.reaches(condition, time).await;
+            assert!(!reached, "{caller}: {what} was reached; log: {:#?}", self.last());
+        }
+    }
+
+    async fn reaches(&self, condition: impl Fn(&Self) -> bool, time: Duration) -> bool {
+        let mut changed = self.shared.changed.subscribe();
+        let reached = async {
+            while !condition(self) {
+                changed.changed().await.expect("the sender lives in the server");
+            }
+        };
+        tokio::time::timeout(time, reached).await.is_ok()
+    }
+
+    /// Has something done now and after each change, for as long as this is polled.
+    pub(crate) async fn attend(&self, work: impl Fn(&Self)) {
+        let mut changed = self.shared.changed.subscribe();
+        loop {
+            work(self);
+            changed.changed().await.expect("the sender lives in the server");
         }
     }
 

@@ -92,14 +92,24 @@ impl FakeApi {
     }
 
     pub(crate) async fn wait_until(&self, what: &str, condition: impl Fn(&Self) -> bool) {
+        let reached = self.reaches(condition, PATIENCE).await;
+        assert!(reached, "not in {PATIENCE:?}: {what}\n{:#?}", self.lock().objects);
+    }
+
+    /// Asserts that the condition does not come to hold for so long.
+    pub(crate) async fn never(&self, what: &str, time: Duration, condition: impl Fn(&Self) -> bool) {
+        let reached = self.reaches(condition, time).await;
+        assert!(!reached, "{what}\n{:#?}", self.lock().objects);
+    }
+
+    async fn reaches(&self, condition: impl Fn(&Self) -> bool, time: Duration) -> bool {
         let mut changes = self.changed.subscribe();
         let reached = async {
             while !condition(self) {
                 changes.changed().await.expect("the sender lives as long as this");
             }
         };
-        let reached = tokio::time::timeout(PATIENCE, reached).await.is_ok();
-        assert!(reached, "not in {PATIENCE:?}: {what}\n{:#?}", self.lock().objects);
+        tokio::time::timeout(time, reached).await.is_ok()
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
