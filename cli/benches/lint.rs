@@ -1,0 +1,154 @@
+//! Measures `lint` on a long stream: its time against that of the parser alone, and its memory.
+//!
+//! `cargo bench -p kubectl-sts-scheduling --bench lint`; over a bound is an error.
+
+use std::io::{BufReader, Cursor, Read};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use kubectl_sts_scheduling::documents::Documents;
+use kubectl_sts_scheduling::finding::Finding;
+use kubectl_sts_scheduling::lint::{Linter, Totals};
+use saphyr_parser::Parser;
+use statefulset_scheduling_core::admission::Settings;
+
+/// How many documents the stream has.
+const DOCUMENTS: usize = 10_000;
+/// The most that `lint` may take, as a ratio to the parser's time.
+const MAX_RATIO: f64 = 1.3;
+/// How much more memory a stream of ten times the length may take.
+const MAX_GROWTH_KIB: u64 = 1024;
+/// How often each is measured; the fastest counts, since nothing makes it faster than it is.
+const ROUNDS: usize = 15;
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/");
+
+fn main() -> ExitCode {
+    let other = "---\napiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  labels: {app: web}\nspec:\n  selector:\n    \
+                 app: web\n  ports:\n  - name: http\n    port: 80\n    targetPort: http\n";
+    let valid = ["kep/annotation/my-db.yaml", "kep/field/my-db.yaml", "kep/annotation/zookeeper.yaml"].map(statefulset);
+    let plain = ["real-world/etcd.yaml", "real-world/kafka.yaml", "real-world/redis.yaml"].map(statefulset);
+    let refused = ["refusals/gang-needs-parallel.yaml", "refusals/five-claims.yaml"].map(statefulset);
+    let mut mixed = vec![other.to_owned(); 12];
+    mixed.extend(valid.clone());
+    mixed.extend(plain.clone());
+    let mut good = true;
+    // Bounds on memory come first: the streams of the others are held as a whole.
+    good &= memory(&mixed);
+    println!("\n{:<34} {:>9} {:>10} {:>10} {:>7}   bound", "10,000 documents", "MiB", "parse ms", "lint ms", "ratio");
+    good &= time("as a chart has them", &mixed);
+    good &= time("StatefulSets without an intent", &plain);
+    // An annotation is YAML inside of YAML, which the parser alone does not look into: no bound is fair here.
+    time("StatefulSets with an intent", &valid);
+    time("StatefulSets that are refused", &refused);
+    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The StatefulSet of a fixture, as a document of a stream.
+fn statefulset(name: &str) -> String {
+    let text = std::fs::read_to_string(format!("{FOLDER}{name}")).expect("the fixture is there");
+    let mut documents = Documents::new(text.as_bytes());
+    while let Some(document) = documents.read().expect("a text can be read") {
+        let text = String::from_utf8_lossy(document.text);
+        if text.contains("kind: StatefulSet") {
+            return format!("---\n{}", text.trim_start_matches("---\n"));
+        }
+    }
+    panic!("{name} has no StatefulSet");
+}
+
+fn lint(stream: impl Read) -> Totals {
+    let mut linter = Linter::new(Settings::default());
+    let mut seen = 0_usize;
+    let mut sink = |finding: &Finding| {
+        seen += finding.message.len();
+        Ok(())
+    };
+    linter.lint("-", BufReader::with_capacity(1 << 16, stream), &mut sink).expect("a stream in memory can be read");
+    std::hint::black_box(seen);
+    linter.totals
+}
+
+/// How long this thread has run: time on the processor, which others on the machine do not lengthen. Where the
+/// system does not tell, time on the clock.
+fn ran(since: Instant) -> Duration {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanoseconds = told.and_then(|text| text.split_whitespace().next()?.parse().ok());
+    nanoseconds.map_or_else(|| since.elapsed(), Duration::from_nanos)
+}
+
+fn timed(what: impl FnOnce()) -> Duration {
+    let started = Instant::now();
+    let before = ran(started);
+    what();
+    ran(started).saturating_sub(before)
+}
+
+/// Whether the ratio is within its bound.
+fn time(name: &str, documents: &[String]) -> bool {
+    let stream: String = documents.iter().cycle().take(DOCUMENTS).map(String::as_str).collect();
+    assert_eq!(lint(stream.as_bytes()).documents, DOCUMENTS, "{name}");
+    // By turns, so that what else the machine does is shared between them.
+    let (mut parsing, mut linting) = (Duration::MAX, Duration::MAX);
+    for _ in 0..ROUNDS {
+        parsing = parsing.min(timed(|| {
+            let events = Parser::new_from_str(&stream).flatten().count();
+            std::hint::black_box(events);
+        }));
+        linting = linting.min(timed(|| {
+            std::hint::black_box(lint(stream.as_bytes()));
+        }));
+    }
+    let ratio = linting.as_secs_f64() / parsing.as_secs_f64();
+    let tenths = (stream.len() * 10) >> 20;
+    let mib = format!("{}.{}", tenths / 10, tenths % 10);
+    println!(
+        "{name:<34} {mib:>9} {:>10.1} {:>10.1} {ratio:>7.2}   {MAX_RATIO}",
+        parsing.as_secs_f64() * 1e3,
+        linting.as_secs_f64() * 1e3
+    );
+    ratio <= MAX_RATIO
+}
+
+/// Documents over and over, without ever being in memory as a whole.
+struct Endless<'a> {
+    documents: std::iter::Take<std::iter::Cycle<std::slice::Iter<'a, String>>>,
+    current: Cursor<&'a [u8]>,
+}
+
+impl Read for Endless<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            let read = self.current.read(buffer)?;
+            if read > 0 {
+                return Ok(read);
+            }
+            let Some(next) = self.documents.next() else { return Ok(0) };
+            self.current = Cursor::new(next.as_bytes());
+        }
+    }
+}
+
+/// The most memory that the process has had, in KiB.
+fn peak() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse().ok()
+}
+
+/// Whether memory stays what it is when the stream gets longer.
+fn memory(documents: &[String]) -> bool {
+    let run = |count: usize| {
+        let documents = documents.iter().cycle().take(count);
+        let totals = lint(Endless { documents, current: Cursor::new(&[]) });
+        assert_eq!(totals.documents, count);
+        peak()
+    };
+    println!("{:<34} {:>9}", "documents in the stream", "peak KiB");
+    let (Some(short), Some(long)) = (run(DOCUMENTS), run(DOCUMENTS * 10)) else {
+        println!("this system does not tell of its memory: not measured");
+        return true;
+    };
+    println!("{DOCUMENTS:<34} {short:>9}\n{:<34} {long:>9}   bound {}", DOCUMENTS * 10, short + MAX_GROWTH_KIB);
+    long <= short + MAX_GROWTH_KIB
+}
