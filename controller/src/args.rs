@@ -2,10 +2,37 @@
 
 use std::net::SocketAddr;
 
-use clap::{Parser, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 use statefulset_scheduling_core::api::Carriers;
 use statefulset_scheduling_core::gates::FeatureGates;
 use statefulset_scheduling_core::plan::Settings;
+
+use crate::webhook;
+
+/// The controller, or, as a subcommand, the webhook.
+#[derive(Clone, Debug, Parser)]
+#[command(
+    name = "statefulset-scheduling-controller",
+    version,
+    args_override_self = true,
+    args_conflicts_with_subcommands = true
+)]
+pub struct Program {
+    /// What else it can be.
+    #[command(subcommand)]
+    pub mode: Option<Mode>,
+
+    /// The controller.
+    #[command(flatten)]
+    pub controller: Arguments,
+}
+
+/// What the program can be beside the controller.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Mode {
+    /// Answers admission webhooks, where no admission engine runs the policy.
+    Webhook(Box<webhook::args::Arguments>),
+}
 
 /// Keeps one Workload and one PodGroup for each StatefulSet with a scheduling intent.
 #[derive(Clone, Debug, Parser)]
@@ -104,11 +131,13 @@ impl Arguments {
 
     /// Where intents are read from.
     pub fn carriers(&self) -> Carriers {
-        Carriers {
-            field: self.carriers.contains(&CarrierName::Field),
-            annotation: self.carriers.contains(&CarrierName::Annotation),
-        }
+        carriers(&self.carriers)
     }
+}
+
+/// The carriers of these names.
+pub(crate) fn carriers(names: &[CarrierName]) -> Carriers {
+    Carriers { field: names.contains(&CarrierName::Field), annotation: names.contains(&CarrierName::Annotation) }
 }
 
 #[cfg(test)]
@@ -133,5 +162,14 @@ mod tests {
                 .expect("they are valid");
         assert_eq!(arguments.carriers(), Carriers { field: false, annotation: true });
         assert!(!arguments.settings().gates.workload_with_stateful_set);
+    }
+
+    #[test]
+    fn without_a_subcommand_it_is_the_controller() {
+        let program = Program::try_parse_from(["controller", "--dry-run"]).expect("it is valid");
+        assert!(program.mode.is_none() && program.controller.dry_run);
+        let webhook = Program::try_parse_from(["controller", "webhook", "--self-signed"]).expect("it is valid");
+        assert!(matches!(webhook.mode, Some(Mode::Webhook(_))));
+        assert!(Program::try_parse_from(["controller", "--dry-run", "webhook", "--self-signed"]).is_err());
     }
 }

@@ -20,6 +20,7 @@
 //! | [`leader`] | yes | who writes |
 //! | [`startup`] | yes | whether the API is served |
 //! | [`run`] | yes | the process |
+//! | [`webhook`] | yes | instead of all this: the core behind a plain admission webhook |
 
 pub mod api;
 pub mod args;
@@ -36,3 +37,4 @@ pub mod queue;
 pub mod reconcile;
 pub mod run;
 pub mod startup;
+pub mod webhook;

@@ -1,8 +1,10 @@
-//! The controller's process.
+//! The controller's process, or the webhook's.
 
 use clap::Parser as _;
-use statefulset_scheduling_controller::args::{Arguments, LogFormat};
+use statefulset_scheduling_controller::args::{LogFormat, Mode, Program};
 use statefulset_scheduling_controller::run::run;
+use statefulset_scheduling_controller::webhook;
+use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -10,13 +12,21 @@ use tracing_subscriber::EnvFilter;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-// One thread: the work is waiting for answers, and handing it between threads costs a fifth more.
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> anyhow::Result<()> {
-    let arguments = Arguments::parse();
-    log(arguments.log_format);
+fn main() -> anyhow::Result<()> {
+    let program = Program::parse();
+    let (log_format, mut runtime) = match &program.mode {
+        // One thread: the work is waiting for answers, and handing it between threads costs a fifth more.
+        None => (program.controller.log_format, Builder::new_current_thread()),
+        // Each review is work of its own.
+        Some(Mode::Webhook(arguments)) => (arguments.log_format, Builder::new_multi_thread()),
+    };
+    log(log_format);
+    runtime.enable_all().build()?.block_on(serve(program))
+}
+
+async fn serve(program: Program) -> anyhow::Result<()> {
     let mut config = kube::Config::infer().await?;
-    // The queue retries, and only the object that failed waits.
+    // The queue retries, and only the object that failed waits; a review has no time to.
     config.default_retry = false;
     let client = kube::Client::try_from(config)?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -27,7 +37,10 @@ async fn main() -> anyhow::Result<()> {
             _ = interrupt.recv() => {}
         }
     };
-    run(arguments, client, Box::pin(shutdown)).await
+    match program.mode {
+        None => run(program.controller, client, Box::pin(shutdown)).await,
+        Some(Mode::Webhook(arguments)) => webhook::run::run(*arguments, client, shutdown).await,
+    }
 }
 
 fn log(format: LogFormat) {

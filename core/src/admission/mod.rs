@@ -7,6 +7,8 @@ mod lookup;
 mod patch;
 mod pod;
 mod request;
+#[cfg(feature = "admission-review")]
+mod review;
 mod settings;
 mod statefulset;
 mod verdict;
@@ -14,6 +16,8 @@ mod verdict;
 pub use lookup::{Lookup, LookupError, STATEFULSET_FIELDS};
 pub use patch::{Operation, Patch, PatchError};
 pub use request::{Call, CallError, Request};
+#[cfg(feature = "admission-review")]
+pub use review::AdmissionReview;
 pub use settings::{DEFAULT_CONTROLLER, DEFAULT_STATEFULSET_CONTROLLERS, Settings, SettingsError};
 pub use verdict::{MAX_MESSAGE_LENGTH, Verdict};
 

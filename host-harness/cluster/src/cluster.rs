@@ -19,11 +19,48 @@ use tokio::task::JoinSet;
 
 use crate::client::Client;
 use crate::controller::{As, Controller};
-use crate::engine::{self, Engine};
+use crate::engine::{self, Engine, Health};
+use crate::manifests::{EngineKind, Manifests, Source};
+use crate::permissions::Permissions;
+use crate::webhook_http::WebhookHttp;
 use crate::{deployed, invariants};
 
 /// What the cluster's own two controllers that come with the server look at again, and how often.
 const INTERVAL: Duration = Duration::from_millis(20);
+
+/// What answers the webhooks, running.
+pub enum Answering {
+    /// The module, as in Kubewarden.
+    Kubewarden(Arc<Engine>),
+    /// The project's own webhook.
+    Webhook(Arc<WebhookHttp>),
+}
+
+impl Answering {
+    /// Sets whether it answers from now on.
+    pub fn set_health(&self, health: Health) {
+        match self {
+            Self::Kubewarden(engine) => engine.set_health(health),
+            Self::Webhook(webhook) => webhook.set_health(health),
+        }
+    }
+
+    /// The user that it reads StatefulSets as.
+    pub fn user(&self) -> &str {
+        match self {
+            Self::Kubewarden(_) => engine::USER,
+            Self::Webhook(webhook) => webhook.user(),
+        }
+    }
+
+    /// How many requests it evaluated.
+    pub fn evaluations(&self) -> u64 {
+        match self {
+            Self::Kubewarden(engine) => engine.evaluations(),
+            Self::Webhook(webhook) => webhook.evaluations(),
+        }
+    }
+}
 
 /// How a cluster is made.
 #[derive(Clone, Debug)]
@@ -44,6 +81,8 @@ pub struct Options {
     pub backoff: Backoff,
     /// How late the cluster's controllers learn of changes.
     pub lag: Lag,
+    /// What is deployed: how the engine and the controller are started, and what they may do.
+    pub source: Source,
     /// Whether the policies are deployed.
     pub policies: bool,
     /// How the controller is run, if at all.
@@ -67,6 +106,7 @@ impl Default for Options {
             timings: kubelet::Timings::default(),
             backoff: Backoff::default(),
             lag: Lag::none(),
+            source: Source::default(),
             policies: true,
             controller: Some(As::default()),
             owner_reference: false,
@@ -80,9 +120,10 @@ impl Default for Options {
 pub struct Cluster {
     /// The API server.
     pub api: ApiServer,
-    /// The admission engine.
-    pub engine: Arc<Engine>,
+    /// The admission engine, or what takes its place.
+    pub engine: Answering,
     options: Options,
+    manifests: Manifests,
     controller: Option<Controller>,
     statefulsets: Option<Handle>,
     scheduler: Option<scheduler::Handle>,
@@ -111,7 +152,20 @@ impl Cluster {
     /// # Errors
     /// A file or a binary is missing.
     pub async fn start_on(api: ApiServer, policy: Arc<Policy>, options: Options) -> anyhow::Result<Self> {
-        let engine = Arc::new(Engine::new(policy, api.client_as(engine::USER)));
+        let manifests = Manifests::read(&options.source)?;
+        api.set_authorizer(Permissions::of(&manifests));
+        for namespace in manifests.of(&["Namespace"]) {
+            api.put(Resource::Namespaces, namespace);
+        }
+        let engine = match manifests.engine()? {
+            EngineKind::Kubewarden => Answering::Kubewarden(Arc::new(Engine::new(policy, api.client_as(engine::USER)))),
+            EngineKind::Webhook => {
+                let webhook = WebhookHttp::new(&api, &manifests.configurations(), manifests.container("webhook")?)?;
+                webhook.restart(&api, &options.settings())?;
+                webhook.ready().await?;
+                Answering::Webhook(webhook)
+            }
+        };
         let client = api.client_as(ADMIN);
         for node in &options.nodes {
             node.register(&client).await?;
@@ -132,6 +186,7 @@ impl Cluster {
             api,
             engine,
             options,
+            manifests,
             controller: None,
             statefulsets: None,
             scheduler: None,
@@ -168,12 +223,18 @@ impl Cluster {
     /// The file cannot be read.
     pub fn deploy_policies(&mut self, deploy: bool) -> anyhow::Result<()> {
         self.options.policies = deploy;
-        let policies = if deploy { deployed::read(&root().join(deployed::POLICIES))? } else { Vec::new() };
-        let settings = json!({
-            "podGroupOwnerReference": self.options.owner_reference,
-            "featureGates": self.options.feature_gates,
-        });
-        self.api.set_webhooks(deployed::webhooks(&policies, &self.engine, &settings)?);
+        let webhooks = match &self.engine {
+            _ if !deploy => Vec::new(),
+            Answering::Kubewarden(engine) => {
+                let settings = json!({
+                    "podGroupOwnerReference": self.options.owner_reference,
+                    "featureGates": self.options.feature_gates,
+                });
+                deployed::webhooks(&self.manifests.policies(), engine, &settings)?
+            }
+            Answering::Webhook(webhook) => deployed::configured(&self.manifests.configurations(), webhook)?,
+        };
+        self.api.set_webhooks(webhooks);
         Ok(())
     }
 
@@ -183,6 +244,9 @@ impl Cluster {
     /// The policies cannot be read.
     pub fn set_feature_gates(&mut self, gates: &str) -> anyhow::Result<()> {
         gates.clone_into(&mut self.options.feature_gates);
+        if let Answering::Webhook(webhook) = &self.engine {
+            webhook.restart(&self.api, &self.options.settings())?;
+        }
         self.deploy_policies(self.options.policies)
     }
 
@@ -197,21 +261,10 @@ impl Cluster {
         let watched = [Resource::StatefulSets, Resource::Workloads, Resource::PodGroups];
         let begun = |view: &View<'_>| watched.map(|one| view.count(Some(DEFAULT_CONTROLLER), Verb::Watch, one));
         let before = self.api.look(begun);
-        let arguments = [
-            format!("--pod-group-owner-reference={}", self.options.owner_reference),
-            format!("--feature-gates={}", self.options.feature_gates),
-            "--client-qps=0".to_owned(),
-        ];
-        // A flag that is off is not given.
-        let arguments: Vec<_> = arguments
-            .into_iter()
-            .filter_map(|argument| match argument.as_str() {
-                "--pod-group-owner-reference=true" => Some("--pod-group-owner-reference".to_owned()),
-                "--pod-group-owner-reference=false" => None,
-                _ => Some(argument),
-            })
-            .collect();
-        self.controller = Some(Controller::start(&self.api, how, &arguments)?);
+        let mut arguments = self.options.settings();
+        arguments.push("--client-qps=0".to_owned());
+        let container = self.manifests.container("controller")?;
+        self.controller = Some(Controller::start(&self.api, how, container, &arguments)?);
         if self.options.gates.generic_workload {
             let watching = |view: &View<'_>| begun(view).iter().zip(before).all(|(now, before)| *now > before);
             self.api.wait_for(watching, Duration::from_secs(30)).await;
@@ -281,6 +334,15 @@ impl Cluster {
 }
 
 impl Options {
+    /// The settings that controller and webhook have as flags.
+    fn settings(&self) -> Vec<String> {
+        let mut settings = vec![format!("--feature-gates={}", self.feature_gates)];
+        if self.owner_reference {
+            settings.push("--pod-group-owner-reference".to_owned());
+        }
+        settings
+    }
+
     fn common(&self, identity: &str, workers: usize) -> Common {
         Common {
             backoff: self.backoff,

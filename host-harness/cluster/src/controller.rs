@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use crate::manifests::Container;
 use anyhow::Context as _;
 use clap::Parser as _;
 use cluster_apiserver::ApiServer;
@@ -35,7 +36,17 @@ enum Running {
 
 /// A file that is removed with this.
 #[derive(Debug)]
-struct Kubeconfig(PathBuf);
+pub(crate) struct Kubeconfig(pub(crate) PathBuf);
+
+impl Kubeconfig {
+    /// A file of a name that nothing else has.
+    pub(crate) fn write(server: &ApiServer, user: &str) -> anyhow::Result<Self> {
+        let unique = format!("statefulset-scheduling-{}-{:x}.kubeconfig", std::process::id(), fastrand::u64(..));
+        let file = Self(std::env::temp_dir().join(unique));
+        server.write_kubeconfig(user, &file.0)?;
+        Ok(file)
+    }
+}
 
 impl Drop for Kubeconfig {
     fn drop(&mut self) {
@@ -45,11 +56,12 @@ impl Drop for Kubeconfig {
 }
 
 impl Controller {
-    /// Starts it against a server, with these arguments after the usual ones.
+    /// Starts it against a server, with these arguments after the usual ones. Its binary is started as its
+    /// container is, in an election of which it is the only candidate.
     ///
     /// # Errors
     /// The arguments are not valid, or the binary is not built.
-    pub fn start(server: &ApiServer, how: As, arguments: &[String]) -> anyhow::Result<Self> {
+    pub fn start(server: &ApiServer, how: As, container: Container, arguments: &[String]) -> anyhow::Result<Self> {
         let usual = ["--listen=127.0.0.1:0", "--identity=simulated"].map(str::to_owned);
         let arguments = usual.iter().chain(arguments);
         Ok(Self(match how {
@@ -66,13 +78,12 @@ impl Controller {
                 }
             }
             As::Binary => {
-                let unique =
-                    format!("statefulset-scheduling-{}-{:x}.kubeconfig", std::process::id(), fastrand::u64(..));
-                let kubeconfig = Kubeconfig(std::env::temp_dir().join(unique));
-                server.write_kubeconfig(DEFAULT_CONTROLLER, &kubeconfig.0)?;
+                let kubeconfig = Kubeconfig::write(server, &container.user)?;
                 let program = binary()?;
                 let child = Command::new(&program)
+                    .args(&container.arguments)
                     .args(arguments)
+                    .envs(container.environment)
                     .env("KUBECONFIG", &kubeconfig.0)
                     .env("RUST_LOG", std::env::var("RUST_LOG").unwrap_or_else(|_| "error".to_owned()))
                     .stdin(Stdio::null())
@@ -123,7 +134,7 @@ impl Controller {
 }
 
 /// The controller's binary, which cargo puts beside this one.
-fn binary() -> anyhow::Result<PathBuf> {
+pub(crate) fn binary() -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let name = format!("statefulset-scheduling-controller{}", std::env::consts::EXE_SUFFIX);
     let found = own.ancestors().skip(1).take(2).map(|folder| folder.join(&name)).find(|path| path.is_file());

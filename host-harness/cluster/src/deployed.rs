@@ -1,29 +1,45 @@
-//! The webhooks that the deployed policies make.
+//! The webhooks that are asked: those that the deployed policies make, or those that are configured.
 //!
 //! Stands for Kubewarden's controller, which turns each ClusterAdmissionPolicy into a webhook
-//! configuration. Left out: policy groups and the policy server's own deployment.
+//! configuration, and for an API server that reads one. Left out: policy groups and the policy server's own
+//! deployment.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use cluster_apiserver::{Condition, FailurePolicy, Phase, Rule, Webhook};
+use cluster_apiserver::{Admission, Condition, FailurePolicy, Phase, Rule, Webhook};
 use serde_json::Value;
 
 use crate::engine::{Deployed, Engine};
+use crate::webhook_http::{Called, WebhookHttp};
 
-/// Where the policies stand in the project.
-pub const POLICIES: &str = "deploy/kubewarden/policies.yaml";
+fn phase(configuration: &Value) -> Option<Phase> {
+    match configuration["kind"].as_str() {
+        Some("MutatingWebhookConfiguration") => Some(Phase::Mutating),
+        Some("ValidatingWebhookConfiguration") => Some(Phase::Validating),
+        _ => None,
+    }
+}
 
-/// Reads the ClusterAdmissionPolicies of a manifest.
+/// The webhooks of these configurations, all of which this one answers.
 ///
 /// # Errors
-/// The file cannot be read, or is no YAML.
-pub fn read(file: &Path) -> anyhow::Result<Vec<Value>> {
-    let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
-    let documents: Vec<Value> = serde_saphyr::from_multiple(&text).with_context(|| file.display().to_string())?;
-    Ok(documents.into_iter().filter(|document| document["kind"] == "ClusterAdmissionPolicy").collect())
+/// A configuration says something that the simulated API server does not know.
+pub fn configured(configurations: &[Value], server: &Arc<WebhookHttp>) -> anyhow::Result<Vec<Webhook>> {
+    let webhooks = configurations.iter().filter_map(|configuration| Some((phase(configuration)?, configuration)));
+    let webhooks = webhooks.flat_map(|(phase, configuration)| {
+        configuration["webhooks"].as_array().into_iter().flatten().map(move |webhook| (phase, webhook))
+    });
+    let made = webhooks.map(|(phase, webhook)| {
+        let backend = Called {
+            server: Arc::clone(server),
+            path: text(&webhook["clientConfig"]["service"]["path"]),
+            timeout: timeout(webhook),
+        };
+        of(text(&webhook["name"]), phase, webhook, Arc::new(backend))
+    });
+    made.collect()
 }
 
 /// The webhooks of these policies, with `settings` over those that they are deployed with.
@@ -45,9 +61,14 @@ fn webhook(policy: &Value, engine: &Arc<Engine>, over: &Value) -> anyhow::Result
     let context = spec["contextAwareResources"].as_array().into_iter().flatten();
     let context = context.map(|resource| (text(&resource["apiVersion"]), text(&resource["kind"]))).collect();
     let backend = Deployed { engine: Arc::clone(engine), settings, mutating, context };
+    let phase = if mutating { Phase::Mutating } else { Phase::Validating };
+    of(format!("clusterwide-{name}.kubewarden.admission"), phase, spec, Arc::new(backend))
+}
+
+/// What a policy and a webhook of a configuration say in the same words.
+fn of(name: String, phase: Phase, spec: &Value, backend: Arc<dyn Admission>) -> anyhow::Result<Webhook> {
     Ok(Webhook {
-        name: format!("clusterwide-{name}.kubewarden.admission"),
-        phase: if mutating { Phase::Mutating } else { Phase::Validating },
+        phase,
         rules: spec["rules"].as_array().with_context(|| format!("{name} has no rules"))?.iter().map(rule).collect(),
         object_selector: spec["objectSelector"].clone(),
         namespace_selector: spec["namespaceSelector"].clone(),
@@ -62,9 +83,14 @@ fn webhook(policy: &Value, engine: &Arc<Engine>, over: &Value) -> anyhow::Result
             Some("Fail") | None => FailurePolicy::Fail,
             Some(other) => anyhow::bail!("{name}: there is no failurePolicy {other}"),
         },
-        timeout: Duration::from_secs(spec["timeoutSeconds"].as_u64().unwrap_or(10)),
-        backend: Arc::new(backend),
+        timeout: timeout(spec),
+        backend,
+        name,
     })
+}
+
+fn timeout(spec: &Value) -> Duration {
+    Duration::from_secs(spec["timeoutSeconds"].as_u64().unwrap_or(10))
 }
 
 fn condition(condition: &Value) -> anyhow::Result<Condition> {

@@ -1,5 +1,6 @@
 //! A whole simulated cluster in one process: the control plane, its nodes, an admission engine that
-//! runs the policy module as `deploy/kubewarden` says, and the controller.
+//! runs the policy module as `deploy/kubewarden` says, or the webhook of `deploy/webhook` instead, and the
+//! controller.
 //!
 //! The parts know each other only through the API server, over HTTP. Each stands in a crate of its own
 //! that names the upstream behaviour it stands for and what it leaves out; here they are put together.
@@ -7,7 +8,10 @@
 //! | module | what it is about |
 //! |---|---|
 //! | [`engine`] | the module in wasmtime, answering webhooks as Kubewarden does |
-//! | [`deployed`] | the webhooks that the deployed policies make |
+//! | [`manifests`] | what is deployed: the project's manifests, or the rendered chart |
+//! | [`permissions`] | what the deployed RBAC allows |
+//! | [`webhook_http`] | the project's own webhook, asked over HTTPS as an API server asks |
+//! | [`deployed`] | the webhooks that the deployed policies make, or that are configured |
 //! | [`controller`] | the controller, in this process or as its binary |
 //! | [`client`] | what people do to a cluster |
 //! | [`cluster`] | all of it, started and stopped in parts |
@@ -24,7 +28,10 @@ pub mod demo;
 pub mod deployed;
 pub mod engine;
 pub mod invariants;
+pub mod manifests;
 pub mod objects;
+pub mod permissions;
+pub mod webhook_http;
 
 pub use client::Client;
 pub use cluster::{Cluster, Options};

@@ -1,11 +1,10 @@
 //! The questions of the module.
 
 use serde::Serialize;
-use statefulset_scheduling_core::admission::{self, Call, Verdict};
+use statefulset_scheduling_core::admission::{self, AdmissionReview, Call, Verdict};
 use statefulset_scheduling_core::query;
 
 use crate::data::{Data, members};
-use crate::response::AdmissionReview;
 
 /// The entrypoints and their ids, as the ABI's function of this name answers.
 pub const ENTRYPOINTS: &str = concat!(

@@ -41,7 +41,6 @@
 mod abi;
 mod data;
 mod entrypoint;
-mod response;
 mod value;
 
 pub use entrypoint::{ENTRYPOINTS, Entrypoint, evaluate};

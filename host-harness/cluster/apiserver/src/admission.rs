@@ -56,6 +56,15 @@ impl Answer {
         Self { patched: Some(object), ..Self::allow() }
     }
 
+    /// Allows the request with the object changed by a JSON Patch.
+    ///
+    /// # Errors
+    /// The patch is none, or does not fit the object.
+    pub fn json_patch(mut object: Value, patch: &Value) -> Result<Self, WebhookError> {
+        crate::patch::apply(&mut object, patch).map_err(|problem| WebhookError::Failed(problem.message))?;
+        Ok(Self::patch(object))
+    }
+
     /// Denies the request.
     pub fn deny(code: u16, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), ..Self::default() }

@@ -188,6 +188,13 @@ impl Call {
         self.target.name.as_deref().or_else(|| self.body["metadata"]["name"].as_str())
     }
 
+    /// The only name that a list or a watch selects by its field: authorization takes it for the name.
+    pub(crate) fn selected_name(&self) -> Option<String> {
+        let fields = self.query.decoded("fieldSelector")?;
+        let is_name = |field: &str| Some(field.strip_prefix("metadata.name=")?.trim_start_matches('=').to_owned());
+        fields.split(',').find_map(is_name)
+    }
+
     /// Whether nothing is to be stored.
     pub(crate) fn dry_run(&self) -> Result<bool, Problem> {
         let in_query = self.query.decoded("dryRun");

@@ -17,11 +17,13 @@ pub struct Occasion<'a> {
     pub verb: Verb,
     /// What it is about.
     pub resource: Resource,
+    /// The API group in the path: some resources are served by two.
+    pub group: &'a str,
     /// The part of it.
     pub subresource: Option<Subresource>,
     /// The namespace in the path.
     pub namespace: Option<&'a str>,
-    /// The name in the path; for a create, from the body.
+    /// The name in the path; for a create, from the body; for a list or a watch, the only one it selects.
     pub name: Option<&'a str>,
     /// How many requests of this user, verb and resource came before it since the start or the last
     /// reset of the log.
@@ -108,6 +110,7 @@ mod tests {
                 user: "me",
                 verb: Verb::Update,
                 resource: Resource::Pods,
+                group: "",
                 subresource: None,
                 namespace: None,
                 name: None,

@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use serde_json::{Value, json};
 
+use crate::authorization;
 use crate::call::{self, Accept, Call};
 use crate::connection::Line;
 use crate::discovery;
@@ -137,18 +138,19 @@ async fn answer(shared: &Arc<Shared>, call: &Call, line: &Line) -> Option<Answer
         });
         (sequence, n)
     });
-    let fault = shared.faults().and_then(|faults| {
-        faults.decide(&Occasion {
-            user: &call.user.username,
-            verb: call.verb,
-            resource: call.target.served.resource,
-            subresource: call.target.subresource,
-            namespace: call.target.namespace.as_deref(),
-            name: call.name(),
-            n,
-            sequence,
-        })
-    });
+    let selected = call.selected_name();
+    let occasion = Occasion {
+        user: &call.user.username,
+        verb: call.verb,
+        resource: call.target.served.resource,
+        group: call.target.served.group,
+        subresource: call.target.subresource,
+        namespace: call.target.namespace.as_deref(),
+        name: call.name().or(selected.as_deref()),
+        n,
+        sequence,
+    };
+    let fault = shared.faults().and_then(|faults| faults.decide(&occasion));
     let mut cut_after = None;
     match fault {
         Some(Fault::DropBefore) => return None,
@@ -160,7 +162,11 @@ async fn answer(shared: &Arc<Shared>, call: &Call, line: &Line) -> Option<Answer
         Some(Fault::CutAfter(events)) if call.verb == Verb::Watch => cut_after = Some(events),
         Some(Fault::DropAfter | Fault::CutAfter(_)) | None => {}
     }
-    let answer = perform(shared, call, cut_after).await;
+    let answer = if shared.allows(&occasion) {
+        perform(shared, call, cut_after).await
+    } else {
+        authorization::refusal(&occasion).into()
+    };
     if fault == Some(Fault::DropAfter) {
         return None;
     }

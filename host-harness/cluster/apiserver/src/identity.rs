@@ -1,7 +1,7 @@
 //! Who makes a request.
 //!
-//! Stands for authentication and impersonation. There is no authorization: everybody may do
-//! everything, impersonating included, so no RBAC is kept either.
+//! Stands for authentication and impersonation. Authorization is the embedder's: without it everybody may do
+//! everything, and everybody may always impersonate.
 
 use std::collections::BTreeMap;
 

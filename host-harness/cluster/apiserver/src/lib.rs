@@ -16,7 +16,7 @@
 //! ```
 //!
 //! It is a test bench: each module says which part of the real thing it stands for and what it leaves
-//! out. Left out as a whole: TLS, authentication worth the name, authorization, CRDs, aggregation, audit,
+//! out. Left out as a whole: TLS, authentication worth the name, CRDs, aggregation, audit,
 //! priority and fairness, `OpenAPI` schemas, CBOR and all but a little protobuf, `exec`, `logs` and other connections.
 //!
 //! | module | what it is about |
@@ -27,9 +27,10 @@
 //! | `write`, `patch`, `strategic`, `owners`, `deletion` | how a write becomes a change |
 //! | `codec`, `protobuf`, `rules`, `plugins`, `admission`, `conditions` | pruning; defaults and validation; built-in admission; webhooks |
 //! | `resource`, `discovery`, `status` | what is served, how that is found out, how it says no |
-//! | `config`, `identity`, `clock`, `random`, `faults`, `log` | what the embedder decides and gets to know |
+//! | `config`, `identity`, `authorization`, `clock`, `random`, `faults`, `log` | what the embedder decides and gets to know |
 
 mod admission;
+mod authorization;
 mod call;
 mod clock;
 mod codec;
@@ -61,6 +62,7 @@ mod watch;
 mod write;
 
 pub use admission::{Admission, Answer, FailurePolicy, Phase, Rule, Webhook, WebhookError};
+pub use authorization::Authorizer;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use conditions::Condition;
 pub use config::{Config, Gates, Profile};

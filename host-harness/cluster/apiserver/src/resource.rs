@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use k8s_openapi::api::{apps, coordination, core, resource, scheduling};
+use k8s_openapi::api::{admissionregistration, apps, coordination, core, resource, scheduling};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -35,6 +35,9 @@ pub enum Resource {
     ResourceClaims,
     ResourceClaimTemplates,
     Leases,
+    Secrets,
+    MutatingWebhookConfigurations,
+    ValidatingWebhookConfigurations,
 }
 
 /// A part of an object, or an action on it, with a path of its own.
@@ -107,6 +110,7 @@ const fn cluster(
 
 const SCHEDULING: &str = "scheduling.k8s.io";
 const DEVICES: &str = "resource.k8s.io";
+const REGISTRATION: &str = "admissionregistration.k8s.io";
 
 /// In the order of the discriminants.
 static DEFINITIONS: [Definition; Resource::COUNT] = [
@@ -255,10 +259,35 @@ static DEFINITIONS: [Definition; Resource::COUNT] = [
         NO_SUBRESOURCES,
         through::<coordination::v1::Lease>,
     ),
+    namespaced(
+        Resource::Secrets,
+        ("", "v1", "Secret"),
+        ("secrets", "secret"),
+        &[],
+        NO_SUBRESOURCES,
+        through::<core::v1::Secret>,
+    ),
+    // They are kept, and no more: which webhooks are asked, the embedder says.
+    cluster(
+        Resource::MutatingWebhookConfigurations,
+        (REGISTRATION, "v1", "MutatingWebhookConfiguration"),
+        ("mutatingwebhookconfigurations", "mutatingwebhookconfiguration"),
+        &[],
+        NO_SUBRESOURCES,
+        through::<admissionregistration::v1::MutatingWebhookConfiguration>,
+    ),
+    cluster(
+        Resource::ValidatingWebhookConfigurations,
+        (REGISTRATION, "v1", "ValidatingWebhookConfiguration"),
+        ("validatingwebhookconfigurations", "validatingwebhookconfiguration"),
+        &[],
+        NO_SUBRESOURCES,
+        through::<admissionregistration::v1::ValidatingWebhookConfiguration>,
+    ),
 ];
 
 impl Resource {
-    pub(crate) const COUNT: usize = 19;
+    pub(crate) const COUNT: usize = 22;
 
     /// Every resource.
     pub fn all() -> impl Iterator<Item = Self> {

@@ -17,12 +17,13 @@ use tokio::sync::watch::Sender;
 use tokio::task::JoinHandle;
 
 use crate::admission::Webhook;
+use crate::authorization::Authorizer;
 use crate::clock::seconds;
 use crate::codec;
 use crate::config::Config;
 use crate::connection::{Door, Line, Lines};
 use crate::deletion;
-use crate::faults::Faults;
+use crate::faults::{Faults, Occasion};
 use crate::http;
 use crate::log::{Counts, Log, Request, Verb};
 use crate::owners::Owners;
@@ -65,6 +66,7 @@ pub(crate) struct Shared {
     config: Config,
     webhooks: RwLock<Arc<[Webhook]>>,
     faults: RwLock<Option<Arc<dyn Faults>>>,
+    authorizer: RwLock<Option<Arc<dyn Authorizer>>>,
     /// Wakes those who wait for a state.
     activity: Sender<()>,
     /// The open watches of each resource. Not behind the lock: they close wherever they are dropped.
@@ -99,6 +101,12 @@ impl Shared {
 
     pub(crate) fn webhooks(&self) -> Arc<[Webhook]> {
         Arc::clone(&self.webhooks.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether a request may be made.
+    pub(crate) fn allows(&self, occasion: &Occasion<'_>) -> bool {
+        let authorizer = self.authorizer.read().unwrap_or_else(PoisonError::into_inner);
+        authorizer.as_ref().is_none_or(|authorizer| authorizer.allows(occasion))
     }
 
     pub(crate) fn faults(&self) -> Option<Arc<dyn Faults>> {
@@ -204,6 +212,7 @@ impl ApiServer {
             config,
             webhooks: RwLock::new(Arc::from([])),
             faults: RwLock::new(None),
+            authorizer: RwLock::new(None),
             activity: Sender::default(),
             watches: Default::default(),
             lines: Lines::default(),
@@ -312,6 +321,11 @@ impl ApiServer {
     /// Sets the webhooks that are asked from now on, in their order.
     pub fn set_webhooks(&self, webhooks: Vec<Webhook>) {
         *self.shared.webhooks.write().unwrap_or_else(PoisonError::into_inner) = webhooks.into();
+    }
+
+    /// Sets what decides from now on who may do what.
+    pub fn set_authorizer(&self, authorizer: impl Authorizer + 'static) {
+        *self.shared.authorizer.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(authorizer));
     }
 
     /// Sets what decides about faults from now on.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use cluster::cluster::policy;
 use cluster::controller::As;
 use cluster::invariants;
+use cluster::manifests::{EngineKind, Source};
 use cluster::objects::{Carrier, Set};
 use cluster::{Cluster, Options};
 use cluster_apiserver::{Profile, Request, Resource, Verb, View};
@@ -33,9 +34,17 @@ pub(crate) const CONTROLLER: &str = DEFAULT_CONTROLLER;
 pub(crate) static POLICY: LazyLock<Arc<Policy>> =
     LazyLock::new(|| policy().expect("the module is built before the tests"));
 
+/// What is deployed: the project's manifests, with the module or with `E2E_DEPLOY=webhook` the project's own
+/// webhook, or whatever a file `E2E_DEPLOY=….yaml` has, as the chart was rendered to.
+static SOURCE: LazyLock<Source> = LazyLock::new(|| match std::env::var("E2E_DEPLOY").as_deref() {
+    Err(_) | Ok("" | "kubewarden") => Source::Kustomize(EngineKind::Kubewarden),
+    Ok("webhook") => Source::Kustomize(EngineKind::Webhook),
+    Ok(file) => Source::Rendered(cluster::cluster::root().join(file)),
+});
+
 /// A cluster with the controller's binary.
 pub(crate) async fn cluster(options: Options) -> Cluster {
-    let options = Options { controller: options.controller.map(|_| As::Binary), ..options };
+    let options = Options { controller: options.controller.map(|_| As::Binary), source: SOURCE.clone(), ..options };
     Cluster::start(Arc::clone(&POLICY), options).await.expect("the cluster starts")
 }
 

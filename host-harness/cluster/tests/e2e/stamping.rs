@@ -37,7 +37,7 @@ async fn of_500_pods_in_one_burst_all_are_stamped_and_none_comes_before_its_grou
     // One read of the StatefulSet for each pod that was asked about, whatever its size.
     let asked = done(&requests, STATEFULSET_CONTROLLER, Verb::Create, Resource::Pods).count()
         + refused(&requests, STATEFULSET_CONTROLLER, Verb::Create, Resource::Pods).count();
-    let reads = done(&requests, cluster::engine::USER, Verb::Get, Resource::StatefulSets).count();
+    let reads = done(&requests, cluster.engine.user(), Verb::Get, Resource::StatefulSets).count();
     assert_eq!(reads, asked);
 }
 

@@ -1,20 +1,21 @@
-//! A verdict in the words of `admission.k8s.io/v1`.
+//! A verdict in the words of `admission.k8s.io/v1`, as an API server expects it of a webhook.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
-use statefulset_scheduling_core::admission::Verdict;
 
-/// The answer to a review.
-#[derive(Serialize)]
+use super::Verdict;
+
+/// An `AdmissionReview` with its response.
+#[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct AdmissionReview {
+pub struct AdmissionReview {
     api_version: &'static str,
     kind: &'static str,
     response: Response,
 }
 
-#[derive(Serialize)]
+#[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Response {
     uid: String,
@@ -29,20 +30,28 @@ struct Response {
     warnings: Vec<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Clone, Debug, Serialize)]
 struct Status {
     message: String,
     code: u16,
 }
 
 impl AdmissionReview {
+    /// `apiVersion` of the question and of the answer.
+    pub const API_VERSION: &str = "admission.k8s.io/v1";
+    /// `kind` of the question and of the answer.
+    pub const KIND: &str = "AdmissionReview";
+
     /// The answer to the request of this UID.
-    pub(crate) fn new(uid: String, verdict: Verdict) -> serde_json::Result<Self> {
+    ///
+    /// # Errors
+    /// The patch cannot be written.
+    pub fn new(uid: String, verdict: Verdict) -> serde_json::Result<Self> {
         let patch =
             if verdict.patch.is_empty() { None } else { Some(STANDARD.encode(serde_json::to_vec(&verdict.patch)?)) };
         Ok(Self {
-            api_version: "admission.k8s.io/v1",
-            kind: "AdmissionReview",
+            api_version: Self::API_VERSION,
+            kind: Self::KIND,
             response: Response {
                 uid,
                 allowed: verdict.allowed,
