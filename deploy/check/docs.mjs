@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';
-import { controllerMetrics, series } from './metrics.mjs';
+import { controllerMetrics, series, webhookMetrics } from './metrics.mjs';
 import { Checks, root } from './tools.mjs';
 
 const read = (path) => readFileSync(join(root, path), 'utf8');
@@ -101,7 +101,7 @@ checks.check('the reasons that fall back are those of the plan', () => {
 
 checks.check('Metrics has every metric with its type, labels and unit', () => {
   const text = read('docs/metrics.md');
-  return controllerMetrics().flatMap(({ name, type, labels, unit }) => {
+  return [...controllerMetrics(), ...webhookMetrics()].flatMap(({ name, type, labels, unit }) => {
     const row = text.split('\n').find((line) => line.startsWith(`| \`${name}\` |`));
     if (!row) return [`${name} is not told`];
     const [, , itsType, itsLabels, itsUnit] = row.split('|').map((cell) => cell.trim());
@@ -114,15 +114,8 @@ checks.check('Metrics has every metric with its type, labels and unit', () => {
 });
 
 checks.check('every metric that any page names is there', () => {
-  const known = new Set([...series().keys(), ...controllerMetrics().map(({ name }) => name)]);
+  const known = new Set([...series().keys(), ...[...controllerMetrics(), ...webhookMetrics()].map(({ name }) => name)]);
   for (const name of [...known]) if (name.endsWith('_bucket')) known.add(name.slice(0, -'_bucket'.length));
-  // The webhook is another process with metrics of its own.
-  const webhook = 'controller/src/webhook/metrics.rs';
-  if (existsSync(join(root, webhook))) {
-    for (const [, name] of read(webhook).matchAll(/\.register(?:_with_unit)?\(\s*"(\w+)"/g)) {
-      for (const suffix of ['_total', '_seconds']) known.add(`statefulset_scheduling_webhook_${name}${suffix}`);
-    }
-  }
   return pages.flatMap((page) =>
     [...read(page).matchAll(/\b(?:statefulset_(?:workload|scheduling)|scheduler_podgroup)_\w+/g)]
       .map(([name]) => name)

@@ -58,6 +58,15 @@ function run(name, ...args) {
 export const helm = (...args) => run('helm', ...args);
 export const kubectl = (...args) => run('kubectl', ...args);
 
+export const NAMESPACE = 'statefulset-scheduling-system';
+export const CHART = join(root, 'deploy/chart');
+
+/** What the chart renders with these values, by their paths, as text. */
+export function template(values = {}, namespace = NAMESPACE) {
+  const set = Object.entries(values).flatMap(([key, value]) => ['--set-json', `${key}=${JSON.stringify(value)}`]);
+  return helm('template', 'statefulset-scheduling', CHART, '-n', namespace, '--kube-version', '1.37.0', ...set);
+}
+
 /** Checks, told one by one; the process fails if any of them did. */
 export class Checks {
   #passed = 0;
