@@ -18,15 +18,18 @@ WASM_FEATURES := --enable-bulk-memory --enable-sign-ext --enable-mutable-globals
 	--enable-nontrapping-float-to-int --enable-reference-types --enable-multivalue
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-faces golden golden-faces demo cluster chaos npm dist/opa.wasm dist/playground \
-	playground test-playground artifacthub check-artifacthub check-chart check-docs lint size bench \
-	bench-controller wasm clean
+.PHONY: help setup run test test-deployments test-faces golden golden-faces demo cluster chaos npm dist/opa.wasm dist/playground \
+	playground test-playground package publish pull image publish-image pull-image reproducible artifacthub \
+	check-artifacthub check-chart check-docs lint deny size bench bench-cli bench-controller wasm clean
 
 # One selection of packages for all tests: with another one, cargo would build the dependencies once more
 # with other features.
 TEST := $(CARGO) test --workspace --features cluster/kubectl,cluster-apiserver/kubectl
 # The programs of the simulated cluster, in the same selection.
 CLUSTER := $(TEST) --quiet --no-run --test demo && target/debug
+# The packaging, in the same selection.
+PACKAGE := $(TEST) --quiet --no-run --test registry && target/debug/package
+PLACE = --ref $(or $(REF),$(error REF=HOST/REPOSITORY:TAG is missing)) $(if $(PLAIN),--plain-http)
 
 help: ## Shows this list
 	@awk -F ':.*## ' '/^[a-z.\/-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,10 +42,17 @@ run: policy.wasm ## Reviews the fixtures, or FILE=my.yaml, with the module in wa
 
 test: policy.wasm npm dist/opa.wasm ## Runs all tests: the cluster's, 200 seeds of chaos, every face, chart and docs
 	$(TEST) --lib --bins --tests
+	@$(MAKE) --no-print-directory test-deployments
 	@$(MAKE) --no-print-directory test-faces test-playground
 	@$(MAKE) --no-print-directory check-artifacthub check-chart check-docs
 	@$(MAKE) --no-print-directory size
 	@$(MAKE) --no-print-directory golden golden-faces
+
+test-deployments: policy.wasm ## Runs the end-to-end tests on the webhook without an engine, and on the rendered chart
+	@scripts/render-chart
+	@for deploy in webhook dist/chart/kubewarden.yaml dist/chart/webhook.yaml; do \
+		echo "end to end: $$deploy"; E2E_DEPLOY=$$deploy $(TEST) --quiet --test e2e || exit 1; \
+	done
 
 golden: policy.wasm ## Compares the golden vectors of GOLDEN_DIR, on the native core and through the module
 	@GOLDEN_DIR=$(abspath $(GOLDEN_DIR)) $(TEST) --quiet --test golden
@@ -78,6 +88,29 @@ playground: dist/playground ## Builds the playground and serves it on loopback (
 test-playground: dist/playground ## Tests the playground in a browser
 	@cd playground && npm test --silent
 
+package: policy.wasm ## Writes dist: the annotated module, SBOMs, provenance, checksums
+	@$(PACKAGE) module
+
+publish: package ## Pushes the module to a registry (REF=ghcr.io/me/policy:v1, PLAIN=1 for HTTP)
+	@target/debug/package publish $(PLACE)
+
+pull: ## Pulls a module and verifies it (REF=…, DIGEST=sha256:…)
+	@$(PACKAGE) pull $(PLACE) $(if $(DIGEST),--digest $(DIGEST))
+
+image: setup ## Writes dist/image: the controller's image (ARCHITECTURES='amd64 arm64')
+	@scripts/image-setup
+	@$(TEST) --quiet --no-run --test registry
+	@CARGO="$(CARGO)" PACKAGE=target/debug/package scripts/image
+
+publish-image: ## Pushes the image of dist/image (REF=…)
+	@$(PACKAGE) publish-image $(PLACE)
+
+pull-image: ## Pulls an image and verifies it (REF=…, DIGEST=sha256:…)
+	@$(PACKAGE) pull-image $(PLACE) $(if $(DIGEST),--digest $(DIGEST))
+
+reproducible: setup ## Builds the module twice and compares
+	@scripts/package-reproducible
+
 artifacthub: ## Generates artifacthub-pkg.yml and the README's section from metadata.yml and Cargo.toml
 	@scripts/artifacthub
 
@@ -99,6 +132,9 @@ lint: setup ## Checks format, lints and documentation
 		--target wasm32-unknown-unknown -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
 
+deny: ## Checks licences, sources, duplicates and advisories of the dependencies
+	@scripts/package-deny
+
 size: policy.wasm dist/opa.wasm dist/playground ## Prints the sizes of modules and page; over a bound is an error
 	@size=$$(wc -c < policy.wasm); \
 	printf 'policy.wasm: %d bytes, bound %d (%d KiB)\n' $$size $(MAX_POLICY_SIZE) $$(( $(MAX_POLICY_SIZE) / 1024 )); \
@@ -112,6 +148,9 @@ size: policy.wasm dist/opa.wasm dist/playground ## Prints the sizes of modules a
 bench: policy.wasm ## Measures the module and the core, as ratios
 	$(CARGO) bench -p host-harness
 
+bench-cli: ## Measures lint on a long stream; over a bound is an error
+	$(CARGO) bench -p kubectl-sts-scheduling --bench lint
+
 bench-controller: ## Measures the controller at scale; over a bound is an error
 	$(CARGO) bench -p statefulset-scheduling-controller --bench scale
 
@@ -121,6 +160,9 @@ policy.wasm: wasm
 		wasm-opt -Oz $(WASM_FEATURES) --strip-debug --strip-producers $(WASM_BUILT) -o $@.tmp && mv $@.tmp $@; \
 	fi
 
+# What is in it must not depend on where it is built.
+wasm: export CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS = --remap-path-prefix=$(CURDIR)=/src \
+	--remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=/cargo
 wasm: setup
 	@$(CARGO) build --quiet --profile wasm --target $(WASM_TARGET) -p statefulset-scheduling-policy
 
