@@ -124,13 +124,14 @@ check-docs: policy.wasm ## Checks the docs against the code, and reviews the sto
 	@scripts/check-docs
 	@$(MAKE) --no-print-directory run FILE="$(wildcard docs/stories/*.yaml)" >/dev/null
 
-lint: setup ## Checks format, lints and documentation
+lint: setup ## Checks format, lints, documentation and dependencies
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --features cluster/kubectl,cluster-apiserver/kubectl -- -D warnings
 	$(CARGO) clippy -p statefulset-scheduling-policy --target $(WASM_TARGET) -- -D warnings
 	$(CARGO) clippy -p statefulset-scheduling-core -p statefulset-scheduling-js -p statefulset-scheduling-opa \
 		--target wasm32-unknown-unknown -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
+	@$(MAKE) --no-print-directory deny
 
 deny: ## Checks licences, sources, duplicates and advisories of the dependencies
 	@scripts/package-deny

@@ -7,7 +7,7 @@
 //! | [`args`], [`command`], [`exit`] | what the program is told, does, and ends with |
 //! | [`documents`], [`tape`], [`scalar`] | a stream, its documents, and where everything in them stands |
 //! | [`locate`] | from the path of a field to its line and column |
-//! | [`lint`], [`glance`], [`finding`], [`format`] | what the policy would say, and the forms in which that is written |
+//! | [`lint`], [`glance`], [`finding`], [`mod@format`] | what the policy would say, and the forms in which that is written |
 //! | [`opt_in`] | an intent, written into a manifest |
 //! | [`snapshot`], [`status`], [`doctor`] | a cluster as it is, what became of an intent, what is wrong |
 //! | [`progress`], [`style`] | what a terminal shows |

@@ -1,9 +1,10 @@
-//! Runs every command of `README.md`, and fails where the README and the tool disagree.
+//! Runs every command of `README.md`, here and at the root, and fails where a README and the tool disagree.
 //!
 //! A block of the kind `console` is a transcript: `$` lines are run by a shell in the root of the project, and
 //! what stands below each must be what it prints, the standard error included. A comment `<!-- given: … -->`
 //! before a block says which cluster it is run against; [`given`] knows each of them.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -16,6 +17,9 @@ use cluster_nodes::node::NodeShape;
 use serde_json::Value;
 
 const README: &str = include_str!("../README.md");
+/// The project's.
+const ROOT_README: &str = include_str!("../../README.md");
+const MAKEFILE: &str = include_str!("../../Makefile");
 const PATIENCE: Duration = Duration::from_mins(1);
 /// With a UID that is always the same, the names that are made from it are, too.
 const UID: &str = "11111111-2222-3333-4444-555555555555";
@@ -23,21 +27,23 @@ const UID: &str = "11111111-2222-3333-4444-555555555555";
 /// A command, and what the README says that it prints.
 #[derive(Debug)]
 struct Entry {
+    file: &'static str,
     given: Option<&'static str>,
     line: usize,
     command: &'static str,
     expected: String,
 }
 
-fn entries() -> Vec<Entry> {
+fn entries(file: &'static str, readme: &'static str) -> Vec<Entry> {
     let (mut entries, mut given, mut in_block) = (Vec::<Entry>::new(), None, false);
-    for (index, line) in README.lines().enumerate() {
+    for (index, line) in readme.lines().enumerate() {
         match line {
             "```console" => in_block = true,
             "```" => (in_block, given) = (false, if in_block { None } else { given }),
             _ if in_block => match (line.strip_prefix("$ "), entries.last_mut()) {
                 (Some(command), _) => {
-                    entries.push(Entry { given: given.take(), line: index + 1, command, expected: String::new() });
+                    let (given, expected) = (given.take(), String::new());
+                    entries.push(Entry { file, given, line: index + 1, command, expected });
                 }
                 (None, Some(entry)) => {
                     entry.expected.push_str(line);
@@ -112,19 +118,35 @@ fn without_ages(text: &str) -> String {
 /// Where the README and the tool disagree, and what the tool prints.
 fn disagreement(entry: &Entry, printed: &str) -> Option<String> {
     let differs = without_ages(&entry.expected) != without_ages(printed);
-    differs.then(|| format!("README.md:{}: $ {}\n{printed}", entry.line, entry.command))
+    differs.then(|| format!("{}:{}: $ {}\n{printed}", entry.file, entry.line, entry.command))
 }
 
 #[test]
 fn each_offline_command_of_the_readme_prints_what_it_says() {
     let folder = Folder::new("offline");
-    let (mut count, mut wrong) = (0, Vec::new());
-    for entry in entries().into_iter().take_while(|entry| entry.given.is_none()) {
-        wrong.extend(disagreement(&entry, &folder.run(entry.command)));
-        count += 1;
+    for (file, readme, least) in [("cli/README.md", README, 6), ("README.md", ROOT_README, 2)] {
+        let offline: Vec<_> = entries(file, readme).into_iter().take_while(|entry| entry.given.is_none()).collect();
+        let wrong: Vec<_> =
+            offline.iter().filter_map(|entry| disagreement(entry, &folder.run(entry.command))).collect();
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(offline.len() >= least, "only {} commands were found in {file}", offline.len());
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(count > 5, "only {count} commands were found");
+}
+
+#[test]
+fn each_target_that_a_readme_names_is_one_of_the_makefile() {
+    let targets: BTreeSet<_> = MAKEFILE.lines().filter_map(|line| Some(line.split_once(':')?.0)).collect();
+    let package = include_str!("../../package/README.md");
+    let mut found = 0;
+    for readme in [README, ROOT_README, package] {
+        // In a block of commands, or quoted.
+        let named = readme.split(['`', '\n']).filter_map(|text| text.strip_prefix("make "));
+        for target in named.filter_map(|rest| rest.split_whitespace().next()) {
+            assert!(targets.contains(target), "make {target}");
+            found += 1;
+        }
+    }
+    assert!(found > 20, "only {found} were found");
 }
 
 /// One node, so that there is no choice where a pod goes.
@@ -171,7 +193,7 @@ async fn each_command_of_the_readme_that_asks_a_cluster_prints_what_it_says() {
     let mut cluster = Cluster::start(policy().unwrap(), options()).await.unwrap();
     cluster.api.write_kubeconfig(ADMIN, &folder.kubeconfig()).unwrap();
     let (mut count, mut wrong) = (0, Vec::new());
-    for entry in entries().into_iter().skip_while(|entry| entry.given.is_none()) {
+    for entry in entries("cli/README.md", README).into_iter().skip_while(|entry| entry.given.is_none()) {
         if let Some(text) = entry.given {
             given(text, &mut cluster).await;
         }

@@ -29,14 +29,14 @@ impl Permissions {
                 let is_in = role["kind"] != "Role" || namespace == Some(&it["metadata"]["namespace"]);
                 it["kind"] == role["kind"] && it["metadata"]["name"] == role["name"] && is_in
             });
-            let rules: Vec<_> = granted.flat_map(|role| list(&role["rules"])).cloned().collect();
+            let allowed: Vec<_> = granted.flat_map(|role| list(&role["rules"])).cloned().collect();
             for subject in list(&binding["subjects"]) {
                 let [account_namespace, name] =
                     ["namespace", "name"].map(|it| subject[it].as_str().unwrap_or_default());
                 grants.push(Grant {
                     user: format!("system:serviceaccount:{account_namespace}:{name}"),
                     namespace: namespace.and_then(Value::as_str).map(str::to_owned),
-                    rules: rules.clone(),
+                    rules: allowed.clone(),
                 });
             }
         }
