@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use fake_api::{FakeApi, Fault, Foreseen, Resource, Verb};
+use fake_api::{FakeApi, Fault, Foreseen, Resource, Verb, View};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::scheduling::v1beta1::{PodGroup, Workload};
@@ -156,6 +156,11 @@ fn fields(value: &Value) -> Value {
     }
 }
 
+/// As many requests as this.
+fn count(number: usize) -> u64 {
+    u64::try_from(number).expect("it is small")
+}
+
 fn name(number: usize) -> String {
     format!("set-{number:06}")
 }
@@ -178,8 +183,8 @@ async fn server(shape: &Value, count: usize, intent: Option<&str>) -> FakeApi {
 
 /// An API server whose writes take so long.
 async fn server_with_disk(shape: &Value, count: usize, intent: Option<&str>, disk: Duration) -> FakeApi {
-    let fake = FakeApi::start(Foreseen::everything()).await;
-    fake.quiet();
+    let fake = FakeApi::start(Foreseen::Everything).await;
+    fake.set_quiet(true);
     let writes = [
         (Verb::Create, Resource::Workloads),
         (Verb::Create, Resource::PodGroups),
@@ -336,7 +341,8 @@ impl Cold {
         let controller = Controller::start(&fake);
         controller.synced(&fake).await;
         let synced = start.elapsed();
-        fake.wait_for(|view| view.count(Verb::Patch, Resource::StatefulSets) >= count, PATIENCE).await;
+        fake.wait_for(|view| view.count(None, Verb::Patch, Resource::StatefulSets) >= self::count(count), PATIENCE)
+            .await;
         let bound = start.elapsed();
         let dropped = controller.metric("statefulset_scheduling_dropped_events_total");
         fake.wait_for(|view| view.len(Resource::Events) + dropped >= 2 * count, PATIENCE).await;
@@ -361,7 +367,7 @@ impl Cold {
                 let change = |set: &mut Value| set["spec"]["replicas"] = replicas.into();
                 self.fake.modify(Resource::StatefulSets, NAMESPACE, &name(number), change);
             }
-            let all = |view: &fake_api::View<'_>| view.count(Verb::Patch, Resource::StatefulSets) >= patched + FEW;
+            let all = |view: &View<'_>| view.count(None, Verb::Patch, Resource::StatefulSets) >= patched + count(FEW);
             self.fake.wait_for(all, PATIENCE).await;
         }
         self.controller.cpu().saturating_sub(before)
@@ -382,7 +388,7 @@ async fn at_rest(few: &Cold, many: &Cold) -> (Duration, Duration) {
     for cold in [few, many] {
         for resource in [Resource::Workloads, Resource::PodGroups, Resource::StatefulSets] {
             let patches = cold.fake.count(Verb::Patch, resource);
-            assert_eq!(patches, TURNS * CHANGES * FEW, "three patches a change");
+            assert_eq!(patches, count(TURNS * CHANGES * FEW), "three patches a change");
         }
     }
     let median = |mut spent: Vec<Duration>| {
@@ -415,11 +421,12 @@ struct Samples {
 
 impl Samples {
     async fn record(shape: &Value) -> Self {
-        let fake = FakeApi::start(Foreseen::everything()).await;
+        let fake = FakeApi::start(Foreseen::Everything).await;
+        fake.keep_bodies(true);
         fill(&fake, shape, 1, Some(INTENT));
         let _controller = Controller::start(&fake);
-        let done = |view: &fake_api::View<'_>| {
-            view.len(Resource::Events) == 2 && view.count(Verb::Patch, Resource::StatefulSets) == 1
+        let done = |view: &View<'_>| {
+            view.len(Resource::Events) == 2 && view.count(None, Verb::Patch, Resource::StatefulSets) == 1
         };
         fake.wait_for(done, PATIENCE).await;
         let requests = fake.requests();
@@ -465,10 +472,10 @@ async fn bare_client(shape: &Value, samples: &Samples, requests: Requests, disk:
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!((fake.len(Resource::Workloads), fake.len(Resource::PodGroups)), (MANY, MANY));
-    let made = fake.look(|view| view.requests().len());
+    let made = fake.look(|view| view.counts().values().sum::<u64>());
     let watches = if requests.watches { 3 } else { 0 };
     let ordered = if requests.rest { 4 } else { 2 } * MANY + requests.events + watches;
-    assert_eq!(made, ordered + 1, "the list of the StatefulSets, and all that was ordered");
+    assert_eq!(made, count(ordered + 1), "the list of the StatefulSets, and all that was ordered");
     let printed = String::from_utf8_lossy(&output.stdout);
     let mut micros = printed.split_whitespace().map(|number| number.parse().expect("it prints numbers"));
     let mut duration = || Duration::from_micros(micros.next().expect("it prints two"));

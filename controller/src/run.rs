@@ -34,7 +34,7 @@ pub async fn run(arguments: Arguments, client: Client, shutdown: impl Future<Out
         .with_context(|| format!("{} cannot be listened on", arguments.listen))?;
     let metrics = Arc::new(Metrics::default());
     let readiness = Readiness::default();
-    let probes = probes::serve(listener, readiness.clone(), Arc::clone(&metrics));
+    let probes = probes::serve(listener, (readiness.clone(), Arc::clone(&metrics)));
     // What is spawned ends with this future, whatever ends it.
     let mut probes = AbortOnDropHandle::new(tokio::spawn(probes));
     tokio::pin!(shutdown);

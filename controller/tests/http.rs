@@ -6,10 +6,11 @@ mod fake_api;
 mod used_verbs;
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Parser as _;
-use fake_api::{FakeApi, Fault, Foreseen, Resource, SchedulingApi, Verb, View};
+use fake_api::{FakeApi, Fault, Foreseen, Gates, Resource, Verb, View};
 use serde_json::{Value, json};
 use statefulset_scheduling_controller::args::Arguments;
 use statefulset_scheduling_controller::kube_api::REQUEST_TIMEOUT;
@@ -22,31 +23,7 @@ const NAMESPACE: &str = "default";
 
 /// What the controller's role lets it do.
 fn role() -> Foreseen {
-    let all = [
-        Resource::StatefulSets,
-        Resource::Pods,
-        Resource::Workloads,
-        Resource::PodGroups,
-        Resource::Events,
-        Resource::Leases,
-    ];
-    let foreseen = Foreseen::nothing().and(Resource::Discovery, [Verb::Get]);
-    all.into_iter().fold(foreseen, |foreseen, resource| {
-        let verbs = Verb::ALL.into_iter().filter(|verb| used_verbs::USED.contains(&(name(*verb), resource.plural())));
-        foreseen.and(resource, verbs.collect::<Vec<_>>())
-    })
-}
-
-fn name(verb: Verb) -> &'static str {
-    match verb {
-        Verb::Get => "get",
-        Verb::List => "list",
-        Verb::Watch => "watch",
-        Verb::Create => "create",
-        Verb::Patch => "patch",
-        Verb::Update => "update",
-        Verb::Delete => "delete",
-    }
+    Foreseen::Only(used_verbs::USED.iter().copied().collect())
 }
 
 /// A controller that runs.
@@ -147,7 +124,7 @@ fn requests(fake: &FakeApi) -> Vec<(&'static str, &'static str)> {
         .requests()
         .iter()
         .filter(|request| request.verb != Verb::Watch && request.resource != Resource::Events)
-        .map(|request| (name(request.verb), request.resource.plural()))
+        .map(|request| (request.verb.as_str(), request.resource.plural()))
         .collect();
     requests.sort_unstable();
     requests
@@ -268,7 +245,7 @@ async fn a_crash_between_the_two_creates_leaves_one_of_each() {
     fake.fault(Verb::Create, Resource::PodGroups, Fault::DropBefore);
     fake.faults(Verb::Create, Resource::PodGroups, Fault::Status(503, None), 100);
     let controller = Controller::start(&fake, &[]);
-    fake.wait_for(|view| view.count(Verb::Create, Resource::PodGroups) > 0, SOON).await;
+    fake.wait_for(|view| view.count(None, Verb::Create, Resource::PodGroups) > 0, SOON).await;
     controller.kill().await;
     assert_eq!((fake.len(Resource::Workloads), fake.len(Resource::PodGroups)), (1, 0));
     fake.clear_faults();
@@ -302,7 +279,7 @@ async fn objects_that_go_are_made_again_unless_the_statefulset_went_first() {
     fake.reset_log();
     remove(Resource::PodGroups);
     remove(Resource::Workloads);
-    fake.wait_for(|view| view.count(Verb::Get, Resource::StatefulSets) > 0, SOON).await;
+    fake.wait_for(|view| view.count(None, Verb::Get, Resource::StatefulSets) > 0, SOON).await;
     fake.release_watches(Resource::StatefulSets);
     // A StatefulSet that comes after it is told of after it.
     fake.put(Resource::StatefulSets, statefulset("next", 1, Some(GANG)));
@@ -403,7 +380,7 @@ async fn one_statefulset_that_fails_holds_back_no_other() {
     watching(&fake).await;
     fake.faults(Verb::Create, Resource::Workloads, Fault::Status(500, None), 3);
     fake.put(Resource::StatefulSets, statefulset("first", 3, Some(GANG)));
-    fake.wait_for(|view| view.count(Verb::Create, Resource::Workloads) >= 1, SOON).await;
+    fake.wait_for(|view| view.count(None, Verb::Create, Resource::Workloads) >= 1, SOON).await;
     for index in 0..5 {
         fake.put(Resource::StatefulSets, statefulset(&format!("other-{index}"), 2, Some(GANG)));
     }
@@ -511,17 +488,16 @@ async fn pods_that_lost_their_group_are_noticed_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_api_server_without_the_scheduling_api_is_waited_for() {
-    for off in [SchedulingApi::Off, SchedulingApi::OffText] {
-        let fake = FakeApi::start(role()).await;
-        fake.set_scheduling_api(off);
-        fake.put(Resource::StatefulSets, statefulset("web", 3, Some(GANG)));
-        let controller = Controller::start(&fake, &[]);
-        fake.wait_for(|view| view.count(Verb::Get, Resource::Discovery) >= 2, SOON).await;
-        assert_eq!(fake.count(Verb::List, Resource::StatefulSets), 0);
-        fake.set_scheduling_api(SchedulingApi::On);
-        until_in_step(&fake, "web", 3).await;
-        controller.stop().await;
-    }
+    let fake = FakeApi::start_at(role(), Gates::upstream(), SocketAddr::from(([127, 0, 0, 1], 0))).await;
+    let controller = Controller::start(&fake, &[]);
+    fake.wait_for(|view| view.discoveries() >= 2, SOON).await;
+    assert_eq!(fake.requests(), []);
+    // Nothing answers for a while; then one with the gate open does.
+    let address = fake.stop().await;
+    let fake = FakeApi::start_at(role(), Gates::default(), address).await;
+    fake.put(Resource::StatefulSets, statefulset("web", 3, Some(GANG)));
+    until_in_step(&fake, "web", 3).await;
+    controller.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -533,7 +509,7 @@ async fn a_dry_run_and_a_closed_gate_write_nothing() {
         watching(&fake).await;
         scale(&fake, "web", 5);
         if argument == "--dry-run" {
-            fake.wait_for(|view| view.count(Verb::List, Resource::Pods) > 0, SOON).await;
+            fake.wait_for(|view| view.count(None, Verb::List, Resource::Pods) > 0, SOON).await;
         }
         controller.stop().await;
         assert_eq!(fake.writes().len(), 0, "{argument}");
@@ -597,21 +573,17 @@ async fn the_verbs_that_are_used_are_those_of_the_role() {
     scale(&fake, "web", 4);
     until_in_step(&fake, "web", 4).await;
     fake.wait_for(|view| binding(view, "child") == Some(json!({"fallback": "UnresolvedParent"})), SOON).await;
-    fake.wait_for(|view| view.count(Verb::Patch, Resource::Events) > 0, SOON).await;
-    fake.wait_for(|view| view.count(Verb::Watch, Resource::Leases) > 0, SOON).await;
+    fake.wait_for(|view| view.count(None, Verb::Patch, Resource::Events) > 0, SOON).await;
+    fake.wait_for(|view| view.count(None, Verb::Watch, Resource::Leases) > 0, SOON).await;
     // An object that goes is made again, once it is known for whom.
     fake.release_watches(Resource::PodGroups);
     let is_webs = |group: &Value| group["metadata"]["ownerReferences"][0]["name"] == "web";
     let group = fake.list(Resource::PodGroups).into_iter().find(is_webs).expect("it has a group");
     assert!(fake.remove(Resource::PodGroups, NAMESPACE, group["metadata"]["name"].as_str().expect("it has a name")));
-    fake.wait_for(|view| view.count(Verb::Get, Resource::StatefulSets) > 0, SOON).await;
+    fake.wait_for(|view| view.count(None, Verb::Get, Resource::StatefulSets) > 0, SOON).await;
     until_in_step(&fake, "web", 4).await;
     controller.stop().await;
-    let used: BTreeSet<_> = fake
-        .requests()
-        .iter()
-        .filter(|request| request.resource != Resource::Discovery)
-        .map(|request| (name(request.verb), request.resource.plural()))
-        .collect();
+    let used: BTreeSet<_> =
+        fake.requests().iter().map(|request| (request.verb.as_str(), request.resource.plural())).collect();
     assert_eq!(used, used_verbs::USED.iter().copied().collect());
 }

@@ -202,7 +202,7 @@ async fn the_probes_of_the_deployment_are_answered() {
     let readiness = Readiness::default();
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
-    let serving = tokio::spawn(probes::serve(listener, readiness.clone(), Arc::new(Metrics::default())));
+    let serving = tokio::spawn(probes::serve(listener, (readiness.clone(), Arc::new(Metrics::default()))));
     for ready in [false, true] {
         readiness.set(ready);
         for (probe, passes) in [("livenessProbe", true), ("readinessProbe", ready)] {

@@ -17,7 +17,6 @@
 //! | [`bundle`] | yes | the authority, in the webhook configurations |
 //! | [`self_signed`] | yes | keeps Secret, configurations and certificate in step |
 //! | [`metrics`] | no | what is measured |
-//! | [`probes`] | no | `/healthz`, `/readyz`, `/metrics` |
 //! | [`run`] | yes | the process |
 
 pub mod args;
@@ -28,7 +27,6 @@ pub mod issue;
 pub mod listener;
 pub mod lookup;
 pub mod metrics;
-pub mod probes;
 pub mod review;
 pub mod run;
 pub mod secret;

@@ -16,12 +16,23 @@ use super::files::{self, Files};
 use super::listener::{Limits, TlsListener};
 use super::lookup::StatefulSets;
 use super::metrics::Metrics;
-use super::probes;
 use super::self_signed::{self, SelfSigned};
 use super::server::{Reviewer, router};
+use crate::probes::{self, Probed};
 
 /// How long reviews in hand get to end.
 const DRAIN: Duration = Duration::from_secs(10);
+
+/// Ready is who has a certificate.
+impl Probed for (Arc<Certificates>, Arc<Metrics>) {
+    fn unready(&self) -> Option<&'static str> {
+        (!self.0.is_loaded()).then_some("there is no certificate yet")
+    }
+
+    fn metrics(&self) -> Result<String, std::fmt::Error> {
+        self.1.print()
+    }
+}
 
 /// The webhook, before it answers.
 pub struct Webhook {
@@ -80,7 +91,7 @@ impl Webhook {
         let arguments = &self.arguments;
         let (metrics, certificates) = (Arc::new(Metrics::default()), Arc::new(Certificates::default()));
         // What is spawned ends with this future, whatever ends it.
-        let probes = probes::serve(self.probes, Arc::clone(&certificates), Arc::clone(&metrics));
+        let probes = probes::serve(self.probes, (Arc::clone(&certificates), Arc::clone(&metrics)));
         let mut probes = AbortOnDropHandle::new(tokio::spawn(probes));
         let keeping =
             keep(arguments, (self.files_interval, self.self_signed_interval), &client, &certificates, &metrics)?;

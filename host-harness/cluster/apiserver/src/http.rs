@@ -81,6 +81,7 @@ async fn handle(State(shared): State<Arc<Shared>>, ConnectInfo(line): ConnectInf
         if path == "/openapi/v2" && asks_for_protobuf(request.headers()) {
             return write(Answer::new(200, Content::Protobuf(discovery::OPENAPI_V2)), None, &shared);
         }
+        shared.change(|inner| inner.log.discoveries += 1);
         let document = discovery::document(path, gates).filter(|_| request.method() == Method::GET);
         let answer = match document {
             Some(document) => Answer::new(200, Content::Json(document)),
@@ -132,6 +133,7 @@ async fn answer(shared: &Arc<Shared>, call: &Call, line: &Line) -> Option<Answer
             subresource: call.target.subresource,
             namespace: call.target.namespace.clone(),
             name: call.name().map(str::to_owned),
+            body: if inner.log.bodies { call.body.clone() } else { Value::Null },
             dry_run: call.dry_run().unwrap_or_default(),
             answer: None,
             answered: None,

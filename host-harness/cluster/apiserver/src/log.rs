@@ -1,10 +1,12 @@
 //! What was asked, by whom, and how it was answered.
 //!
-//! Stands for the audit log, at the level of metadata: bodies are not kept.
+//! Stands for the audit log, at the level of metadata, or with what was sent.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+
+use serde_json::Value;
 
 use crate::resource::{Resource, Subresource};
 
@@ -66,6 +68,8 @@ pub struct Request {
     pub namespace: Option<String>,
     /// The name in the path; for a create, from the body.
     pub name: Option<String>,
+    /// What was sent; null for nothing, and where it is not kept.
+    pub body: Value,
     /// Whether nothing was to be stored.
     pub dry_run: bool,
     /// The code of the answer; none while there is none, and if the connection was closed instead.
@@ -86,6 +90,10 @@ pub(crate) struct Log {
     /// How many requests were forgotten by resets.
     forgotten: u64,
     quiet: bool,
+    /// How often it was asked what is served.
+    pub(crate) discoveries: u64,
+    /// Whether bodies are kept.
+    pub(crate) bodies: bool,
     next: u64,
     answers: u64,
     users: BTreeMap<String, Arc<str>>,
@@ -145,6 +153,7 @@ impl Log {
     pub(crate) fn reset(&mut self) {
         self.requests.clear();
         self.counts.clear();
+        self.discoveries = 0;
         self.forgotten = self.next;
     }
 }
@@ -162,6 +171,7 @@ mod tests {
             subresource: None,
             namespace: None,
             name: None,
+            body: Value::Null,
             dry_run: false,
             answer: None,
             answered: None,

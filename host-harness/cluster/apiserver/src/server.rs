@@ -47,6 +47,33 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
+    /// Stores an object, completing only what every object has.
+    fn put(&mut self, resource: Resource, mut value: Value, now: Value) {
+        rules::default(resource, &mut value);
+        codec::tidy(resource, &mut value);
+        let metadata = crate::write::metadata(&mut value);
+        if resource.is_namespaced() && !metadata.get("namespace").is_some_and(Value::is_string) {
+            metadata.insert("namespace".into(), "default".into());
+        }
+        let text = |member: &str| metadata.get(member).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (namespace, name) = (text("namespace"), text("name"));
+        let old = self.store.value(resource, &namespace, &name);
+        let fresh = [("uid", self.random.uid().into()), ("creationTimestamp", now)];
+        for (member, fresh) in fresh {
+            let kept = old.as_ref().map_or(fresh, |old| old["metadata"][member].clone());
+            let entry = metadata.entry(member).or_insert(Value::Null);
+            if entry.is_null() {
+                *entry = kept;
+            }
+        }
+        let happened = match &old {
+            Some(old) if deletion::is_finished(resource, old, &value) => Happened::Deleted,
+            Some(_) => Happened::Modified,
+            None => Happened::Added,
+        };
+        self.store.save(resource, happened, value);
+    }
+
     /// A name that is not taken.
     pub(crate) fn generate_name(&mut self, resource: Resource, namespace: &str, prefix: &str) -> String {
         // The longest that leaves room for the suffix.
@@ -170,6 +197,11 @@ impl View<'_> {
             user.is_none_or(|user| user == &**who) && *what == verb && *about == resource
         });
         counts.map(|(_, count)| count).sum()
+    }
+
+    /// How often it was asked what is served, since the start or the last reset; cheap.
+    pub fn discoveries(&self) -> u64 {
+        self.inner.log.discoveries
     }
 
     /// How many watches are open now; cheap.
@@ -383,33 +415,28 @@ impl ApiServer {
     /// Stores an object with its defaults, but without any other rule and without admission. What metadata
     /// every object has is kept from the one that it replaces, or made up. For what older servers may have
     /// stored.
-    pub fn put(&self, resource: Resource, mut value: Value) {
+    pub fn put(&self, resource: Resource, value: Value) {
         let now = seconds(self.shared.now());
-        rules::default(resource, &mut value);
-        codec::tidy(resource, &mut value);
+        self.shared.change(|inner| inner.put(resource, value, now));
+    }
+
+    /// Changes an object in the same way. Tells whether it was there.
+    pub fn modify(&self, resource: Resource, namespace: &str, name: &str, change: impl FnOnce(&mut Value)) -> bool {
+        let now = seconds(self.shared.now());
         self.shared.change(|inner| {
-            let metadata = crate::write::metadata(&mut value);
-            if resource.is_namespaced() && !metadata.get("namespace").is_some_and(Value::is_string) {
-                metadata.insert("namespace".into(), "default".into());
-            }
-            let text = |member: &str| metadata.get(member).and_then(Value::as_str).unwrap_or_default().to_owned();
-            let (namespace, name) = (text("namespace"), text("name"));
-            let old = inner.store.value(resource, &namespace, &name);
-            let fresh = [("uid", inner.random.uid().into()), ("creationTimestamp", now)];
-            for (member, fresh) in fresh {
-                let kept = old.as_ref().map_or(fresh, |old| old["metadata"][member].clone());
-                let entry = metadata.entry(member).or_insert(Value::Null);
-                if entry.is_null() {
-                    *entry = kept;
-                }
-            }
-            let happened = match &old {
-                Some(old) if deletion::is_finished(resource, old, &value) => Happened::Deleted,
-                Some(_) => Happened::Modified,
-                None => Happened::Added,
-            };
-            inner.store.save(resource, happened, value);
-        });
+            let Some(mut value) = inner.store.value(resource, namespace, name) else { return false };
+            change(&mut value);
+            inner.put(resource, value, now);
+            true
+        })
+    }
+
+    /// Takes an object away, whatever its finalizers. Tells whether it was there.
+    pub fn remove(&self, resource: Resource, namespace: &str, name: &str) -> bool {
+        self.shared.change(|inner| {
+            let old = inner.store.value(resource, namespace, name);
+            old.map(|old| inner.store.save(resource, Happened::Deleted, old)).is_some()
+        })
     }
 
     /// An object; the namespace is empty for what is in none.
@@ -440,6 +467,11 @@ impl ApiServer {
     /// Forgets the requests, and counts anew.
     pub fn reset_log(&self) {
         self.shared.change(|inner| inner.log.reset());
+    }
+
+    /// Whether from now on what was sent is kept.
+    pub fn keep_bodies(&self, keep: bool) {
+        self.shared.lock().log.bodies = keep;
     }
 
     /// Whether from now on requests are only counted, for long runs.

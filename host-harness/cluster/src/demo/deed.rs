@@ -318,6 +318,7 @@ mod tests {
             subresource: None,
             namespace: Some("default".to_owned()),
             name: Some(name.to_owned()),
+            body: Value::Null,
             dry_run: false,
             answer: Some(code),
             answered: Some(0),
