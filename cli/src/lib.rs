@@ -8,6 +8,7 @@
 //! | [`documents`], [`tape`], [`scalar`] | a stream, its documents, and where everything in them stands |
 //! | [`locate`] | from the path of a field to its line and column |
 //! | [`lint`], [`glance`], [`finding`], [`mod@format`] | what the policy would say, and the forms in which that is written |
+//! | [`parallel`] | the same, on all processors |
 //! | [`opt_in`] | an intent, written into a manifest |
 //! | [`snapshot`], [`status`], [`doctor`] | a cluster as it is, what became of an intent, what is wrong |
 //! | [`progress`], [`style`] | what a terminal shows |
@@ -35,6 +36,7 @@ pub mod glance;
 pub mod lint;
 pub mod locate;
 pub mod opt_in;
+pub mod parallel;
 pub mod progress;
 pub mod scalar;
 pub mod snapshot;
