@@ -38,12 +38,15 @@ fn main() -> ExitCode {
     // Bounds on memory come first: the streams of the others are held as a whole.
     good &= memory(&mixed);
     println!("\n{:<34} {:>9} {:>10} {:>10} {:>7}   bound", "10,000 documents", "MiB", "parse ms", "lint ms", "ratio");
-    good &= time("as a chart has them", &mixed);
-    good &= time("StatefulSets without an intent", &plain);
-    // An annotation is YAML inside of YAML, which the parser alone does not look into: a stream of nothing else
-    // is told, and not bounded.
-    time("StatefulSets with an intent", &valid);
-    time("StatefulSets that are refused", &refused);
+    let all = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    good &= time("as a chart has them", &mixed, all, Some(MAX_RATIO));
+    good &= time("StatefulSets without an intent", &plain, all, Some(MAX_RATIO));
+    good &= time("StatefulSets with an intent", &valid, all, Some(MAX_RATIO));
+    // Told, and not bounded: what each finding costs, and what one thread takes. An annotation is YAML inside of
+    // YAML, which the parser alone does not look into.
+    time("StatefulSets that are refused", &refused, all, None);
+    time("as a chart has them, one thread", &mixed, NonZeroUsize::MIN, None);
+    time("with an intent, one thread", &valid, NonZeroUsize::MIN, None);
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
@@ -60,14 +63,13 @@ fn statefulset(name: &str) -> String {
     panic!("{name} has no StatefulSet");
 }
 
-fn lint(stream: impl Read) -> Totals {
+fn lint(stream: impl Read, threads: NonZeroUsize) -> Totals {
     let mut linter = Linter::new(Settings::default());
     let mut seen = 0_usize;
     let told = |findings: &[Finding], _: &Totals| {
         seen += findings.iter().map(|finding| finding.message.len()).sum::<usize>();
         Ok(())
     };
-    let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let stream = BufReader::with_capacity(1 << 16, stream);
     parallel::lint(&mut linter, threads, "-", stream, told).expect("a stream in memory can be read");
     std::hint::black_box(seen);
@@ -81,9 +83,9 @@ fn timed(what: impl FnOnce()) -> Duration {
 }
 
 /// Whether the ratio is within its bound.
-fn time(name: &str, documents: &[String]) -> bool {
+fn time(name: &str, documents: &[String], threads: NonZeroUsize, bound: Option<f64>) -> bool {
     let stream: String = documents.iter().cycle().take(DOCUMENTS).map(String::as_str).collect();
-    assert_eq!(lint(stream.as_bytes()).documents, DOCUMENTS, "{name}");
+    assert_eq!(lint(stream.as_bytes(), threads).documents, DOCUMENTS, "{name}");
     // By turns, so that what else the machine does is shared between them.
     let (mut parsing, mut linting) = (Duration::MAX, Duration::MAX);
     for _ in 0..ROUNDS {
@@ -92,18 +94,19 @@ fn time(name: &str, documents: &[String]) -> bool {
             std::hint::black_box(events);
         }));
         linting = linting.min(timed(|| {
-            std::hint::black_box(lint(stream.as_bytes()));
+            std::hint::black_box(lint(stream.as_bytes(), threads));
         }));
     }
     let ratio = linting.as_secs_f64() / parsing.as_secs_f64();
     let tenths = (stream.len() * 10) >> 20;
     let mib = format!("{}.{}", tenths / 10, tenths % 10);
+    let told = bound.map_or_else(String::new, |bound| bound.to_string());
     println!(
-        "{name:<34} {mib:>9} {:>10.1} {:>10.1} {ratio:>7.2}   {MAX_RATIO}",
+        "{name:<34} {mib:>9} {:>10.1} {:>10.1} {ratio:>7.2}   {told}",
         parsing.as_secs_f64() * 1e3,
         linting.as_secs_f64() * 1e3
     );
-    ratio <= MAX_RATIO
+    bound.is_none_or(|bound| ratio <= bound)
 }
 
 /// Documents over and over, without ever being in memory as a whole.
@@ -136,7 +139,8 @@ fn peak() -> Option<u64> {
 fn memory(documents: &[String]) -> bool {
     let run = |count: usize| {
         let documents = documents.iter().cycle().take(count);
-        let totals = lint(Endless { documents, current: Cursor::new(&[]) });
+        let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let totals = lint(Endless { documents, current: Cursor::new(&[]) }, threads);
         assert_eq!(totals.documents, count);
         peak()
     };
