@@ -5,7 +5,7 @@ use std::io::{self, BufRead};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use statefulset_scheduling_core::admission::{self, Request, Settings, Verdict};
-use statefulset_scheduling_core::api::{self, Carrier};
+use statefulset_scheduling_core::api::{self, View};
 use statefulset_scheduling_core::query::NoCluster;
 
 use crate::documents::{Document, Documents};
@@ -184,7 +184,7 @@ fn statefulset<S: Sink + ?Sized>(
     report.totals.stateful_sets += 1;
     let json = tape.json(node);
     let raw: &RawValue = serde_json::from_str(&json)?;
-    let opted_in = has_intent(tape, node, settings);
+    let opted_in = View::new(Some(raw)).is_ok_and(|view| api::has_intent(&view, settings.carriers));
     report.totals.opted_in += usize::from(opted_in);
     let verdict = review(raw, settings);
     if !verdict.allowed || !verdict.warnings.is_empty() {
@@ -204,18 +204,6 @@ fn statefulset<S: Sink + ?Sized>(
         }
     }
     report.sink.statefulset(&Reviewed { json: &json, tape, node, opted_in, allowed: verdict.allowed })
-}
-
-/// Whether a StatefulSet carries an intent where one is read. The tape knows it already: a view of the JSON
-/// would read all of it once more.
-fn has_intent(tape: &Tape, object: NodeId, settings: &Settings) -> bool {
-    let is_there = |path: &[&str]| {
-        let value = path.iter().try_fold(object, |value, name| tape.value(value, name));
-        value.is_some_and(|value| !tape.is_null(value))
-    };
-    (settings.carriers.reads(Carrier::Field) && is_there(&["spec", "scheduling"]))
-        || (settings.carriers.reads(Carrier::Annotation)
-            && is_there(&["metadata", "annotations", api::SCHEDULING_ANNOTATION]))
 }
 
 /// What the policy says about the creation of a StatefulSet.
@@ -305,28 +293,19 @@ mod tests {
     }
 
     #[test]
-    fn what_opted_in_is_what_the_core_says() {
-        use statefulset_scheduling_core::api::View;
-        for text in [
-            "spec: {scheduling: {}}",
-            "spec: {scheduling: ~}",
-            "spec: {scheduling: 3}",
-            "metadata: {annotations: {statefulset-scheduling.dev/scheduling: x}}",
-            "metadata: {annotations: {statefulset-scheduling.dev/scheduling: null}}",
-            "metadata: {annotations: {other: x}}",
-            "x: &x {scheduling: {}}\nspec: *x",
-            "x: &x {scheduling: {}}\nspec: {<<: *x}",
+    fn what_opted_in_is_counted_also_where_it_is_written_with_an_alias() {
+        let set = "apiVersion: apps/v1\nkind: StatefulSet\n";
+        for (text, opted_in) in [
+            ("spec: {scheduling: {}}", 1),
+            ("spec: {scheduling: ~}", 0),
+            ("spec: {scheduling: 3}", 1),
+            ("metadata: {annotations: {statefulset-scheduling.dev/scheduling: x}}", 1),
+            ("metadata: {annotations: {statefulset-scheduling.dev/scheduling: null}}", 0),
+            ("metadata: {annotations: {other/scheduling: x}}", 0),
+            ("x: &x {scheduling: {}}\nspec: *x", 1),
+            ("x: &x {scheduling: {}}\nspec: {<<: *x}", 1),
         ] {
-            let mut tape = Tape::default();
-            tape.read(text).unwrap();
-            let root = tape.root().unwrap();
-            let json = tape.json(root);
-            let view = View::new(Some(serde_json::from_str(&json).unwrap())).unwrap();
-            for (field, annotation) in [(true, true), (true, false), (false, true)] {
-                let carriers = api::Carriers { field, annotation };
-                let settings = Settings { carriers, ..Settings::default() };
-                assert_eq!(has_intent(&tape, root, &settings), api::has_intent(&view, carriers), "{text}");
-            }
+            assert_eq!(lint(&format!("{set}{text}")).1.opted_in, opted_in, "{text}");
         }
     }
 

@@ -79,43 +79,24 @@ pub fn lint(
         totals.add(more);
         told(&findings, &totals)
     };
-    let first = Batch::read(&mut documents)?;
-    let second = Batch::read(&mut documents)?;
-    let result = if second.is_none() || threads.get() == 1 {
-        alone(linter, file, first, second, &mut documents, &mut tell)
+    let begun = [Batch::read(&mut documents)?, Batch::read(&mut documents)?];
+    let is_little = begun.iter().any(Option::is_none);
+    let rest = std::iter::from_fn(|| Batch::read(&mut documents).transpose());
+    let mut batches = begun.into_iter().flatten().map(Ok).chain(rest);
+    let result = if is_little || threads.get() == 1 {
+        batches.try_for_each(|batch| tell(batch?.review(file, linter)))
     } else {
-        together(linter, threads, file, [first, second], &mut documents, &mut tell)
+        together(linter, threads, file, batches, &mut tell)
     };
     linter.totals = totals;
     result
 }
 
-fn alone<R: BufRead>(
-    linter: &mut Linter,
-    file: &str,
-    first: Option<Batch>,
-    second: Option<Batch>,
-    documents: &mut Documents<R>,
-    tell: &mut impl FnMut(Found) -> io::Result<()>,
-) -> io::Result<()> {
-    let mut next = first;
-    let mut after = second;
-    while let Some(batch) = next {
-        tell(batch.review(file, linter))?;
-        next = match after.take() {
-            Some(batch) => Some(batch),
-            None => Batch::read(documents)?,
-        };
-    }
-    Ok(())
-}
-
-fn together<R: BufRead>(
+fn together(
     linter: &Linter,
     threads: NonZeroUsize,
     file: &str,
-    begun: [Option<Batch>; 2],
-    documents: &mut Documents<R>,
+    batches: impl Iterator<Item = io::Result<Batch>>,
     tell: &mut impl FnMut(Found) -> io::Result<()>,
 ) -> io::Result<()> {
     let (jobs, queue) = channel::<Job>();
@@ -129,11 +110,8 @@ fn together<R: BufRead>(
             scope.spawn(move || work(queue, file, &mut linter));
         }
         let mut waiting = VecDeque::new();
-        for batch in begun.into_iter().flatten() {
-            waiting.push_back(hand_over(&jobs, batch)?);
-        }
-        while let Some(batch) = Batch::read(documents)? {
-            waiting.push_back(hand_over(&jobs, batch)?);
+        for batch in batches {
+            waiting.push_back(hand_over(&jobs, batch?)?);
             if waiting.len() > 2 * threads.get() {
                 waiting.pop_front().map_or(Ok(()), |found| tell(answer(&found)))?;
             }

@@ -280,11 +280,6 @@ impl Tape {
         self.json.get(from as usize..to as usize).unwrap_or_default()
     }
 
-    /// Whether a node says that there is nothing.
-    pub fn is_null(&self, id: NodeId) -> bool {
-        self.raw(id) == "null"
-    }
-
     /// The text of a node that is text; none where it is none.
     pub fn text(&self, id: NodeId) -> Option<Cow<'_, str>> {
         let json = self.raw(id);

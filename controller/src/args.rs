@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use statefulset_scheduling_core::api::Carriers;
 use statefulset_scheduling_core::gates::FeatureGates;
 use statefulset_scheduling_core::plan::Settings;
@@ -34,11 +34,12 @@ pub enum Mode {
     Webhook(Box<webhook::args::Arguments>),
 }
 
-/// Keeps one Workload and one PodGroup for each StatefulSet with a scheduling intent.
-#[derive(Clone, Debug, Parser)]
-#[command(name = "statefulset-scheduling-controller", version, args_override_self = true)]
-pub struct Arguments {
-    /// Feature gates: `WorkloadWithStatefulSet=true|false,DRAWorkloadResourceClaims=true|false`.
+/// What the controller and the webhook are told alike. A policy in place of the webhook has the first three as
+/// settings.
+#[derive(Args, Clone, Debug)]
+pub struct Shared {
+    /// Feature gates: `WorkloadWithStatefulSet=true|false,DRAWorkloadResourceClaims=true|false`; controller and
+    /// policy, or webhook, must be told the same, as with the next two.
     #[arg(long, env = "FEATURE_GATES", default_value = "")]
     pub feature_gates: FeatureGates,
 
@@ -46,9 +47,36 @@ pub struct Arguments {
     #[arg(long, env = "CARRIERS", value_delimiter = ',', default_values_t = [CarrierName::Field, CarrierName::Annotation])]
     pub carriers: Vec<CarrierName>,
 
-    /// Whether pods get an ownerReference to their PodGroup; the policy must be told the same.
+    /// Whether pods get an ownerReference to their PodGroup.
     #[arg(long, env = "POD_GROUP_OWNER_REFERENCE")]
     pub pod_group_owner_reference: bool,
+
+    /// Where `/healthz`, `/readyz` and `/metrics` are served.
+    #[arg(long, env = "LISTEN", default_value = "0.0.0.0:8080")]
+    pub listen: SocketAddr,
+
+    /// The form of the log.
+    #[arg(long, env = "LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+}
+
+impl Shared {
+    /// Where intents are read from.
+    pub fn carriers(&self) -> Carriers {
+        Carriers {
+            field: self.carriers.contains(&CarrierName::Field),
+            annotation: self.carriers.contains(&CarrierName::Annotation),
+        }
+    }
+}
+
+/// Keeps one Workload and one PodGroup for each StatefulSet with a scheduling intent.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "statefulset-scheduling-controller", version, args_override_self = true)]
+pub struct Arguments {
+    /// What the webhook is told, too.
+    #[command(flatten)]
+    pub shared: Shared,
 
     /// The only namespace that is watched; all without it.
     #[arg(long, env = "WATCH_NAMESPACE")]
@@ -82,14 +110,6 @@ pub struct Arguments {
     /// The name of this replica, in the Lease and in events; the host's without it.
     #[arg(long, env = "POD_NAME")]
     pub identity: Option<String>,
-
-    /// Where `/healthz`, `/readyz` and `/metrics` are served.
-    #[arg(long, env = "LISTEN", default_value = "0.0.0.0:8080")]
-    pub listen: SocketAddr,
-
-    /// The form of the log.
-    #[arg(long, env = "LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
-    pub log_format: LogFormat,
 
     /// Logs what would be written, and writes nothing.
     #[arg(long, env = "DRY_RUN")]
@@ -126,18 +146,9 @@ pub enum LogFormat {
 impl Arguments {
     /// The settings of the plan.
     pub fn settings(&self) -> Settings {
-        Settings { gates: self.feature_gates, pod_group_owner_reference: self.pod_group_owner_reference }
+        let Shared { feature_gates, pod_group_owner_reference, .. } = self.shared;
+        Settings { gates: feature_gates, pod_group_owner_reference }
     }
-
-    /// Where intents are read from.
-    pub fn carriers(&self) -> Carriers {
-        carriers(&self.carriers)
-    }
-}
-
-/// The carriers of these names.
-pub(crate) fn carriers(names: &[CarrierName]) -> Carriers {
-    Carriers { field: names.contains(&CarrierName::Field), annotation: names.contains(&CarrierName::Annotation) }
 }
 
 #[cfg(test)]
@@ -148,7 +159,7 @@ mod tests {
     fn arguments_have_the_policys_defaults() {
         let arguments = Arguments::try_parse_from(["controller"]).expect("all have a default");
         assert_eq!(arguments.settings(), Settings::default());
-        assert_eq!(arguments.carriers(), Carriers::default());
+        assert_eq!(arguments.shared.carriers(), Carriers::default());
         assert!(!arguments.leader_elect && !arguments.dry_run);
     }
 
@@ -160,7 +171,7 @@ mod tests {
         let arguments =
             Arguments::try_parse_from(["controller", "--carriers=annotation", "--feature-gates=AllAlpha=false"])
                 .expect("they are valid");
-        assert_eq!(arguments.carriers(), Carriers { field: false, annotation: true });
+        assert_eq!(arguments.shared.carriers(), Carriers { field: false, annotation: true });
         assert!(!arguments.settings().gates.workload_with_stateful_set);
     }
 

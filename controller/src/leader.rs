@@ -112,8 +112,9 @@ async fn follow(leases: kube::Api<Lease>, name: String, identity: String, fence:
             // An error tells nothing of the Lease: what is known of it holds until its end.
             Ok(Event::Init | Event::InitDone) | Err(()) => continue,
         };
-        metrics.leading(until.is_some());
+        // What is told holds already.
         fence.set(until);
+        metrics.leading(until.is_some());
     }
 }
 

@@ -16,9 +16,9 @@ fn main() -> anyhow::Result<()> {
     let program = Program::parse();
     let (log_format, mut runtime) = match &program.mode {
         // One thread: the work is waiting for answers, and handing it between threads costs a fifth more.
-        None => (program.controller.log_format, Builder::new_current_thread()),
+        None => (program.controller.shared.log_format, Builder::new_current_thread()),
         // Each review is work of its own.
-        Some(Mode::Webhook(arguments)) => (arguments.log_format, Builder::new_multi_thread()),
+        Some(Mode::Webhook(arguments)) => (arguments.shared.log_format, Builder::new_multi_thread()),
     };
     log(log_format);
     runtime.enable_all().build()?.block_on(serve(program))

@@ -168,10 +168,15 @@ impl Metrics {
     /// # Errors
     /// They cannot be written.
     pub fn print(&self) -> Result<String, std::fmt::Error> {
-        let mut out = String::new();
-        text::encode(&mut out, &self.registry)?;
-        Ok(out)
+        print(&self.registry)
     }
+}
+
+/// The metrics of a registry in the text format that is scraped.
+pub(crate) fn print(registry: &Registry) -> Result<String, std::fmt::Error> {
+    let mut out = String::new();
+    text::encode(&mut out, registry)?;
+    Ok(out)
 }
 
 #[cfg(test)]

@@ -29,9 +29,9 @@ use crate::startup;
 /// # Errors
 /// The address cannot be listened on, the Lease cannot be had, or was lost.
 pub async fn run(arguments: Arguments, client: Client, shutdown: impl Future<Output = ()>) -> anyhow::Result<()> {
-    let listener = TcpListener::bind(arguments.listen)
+    let listener = TcpListener::bind(arguments.shared.listen)
         .await
-        .with_context(|| format!("{} cannot be listened on", arguments.listen))?;
+        .with_context(|| format!("{} cannot be listened on", arguments.shared.listen))?;
     let metrics = Arc::new(Metrics::default());
     let readiness = Readiness::default();
     let probes = probes::serve(listener, (readiness.clone(), Arc::clone(&metrics)));
@@ -57,7 +57,7 @@ async fn lead(
     }
     let index = Arc::new(Mutex::new(Index::default()));
     let queue = Arc::new(Queue::default());
-    let observer = Observer::new(Arc::clone(&index), Arc::clone(&queue), arguments.carriers());
+    let observer = Observer::new(Arc::clone(&index), Arc::clone(&queue), arguments.shared.carriers());
     let watches = {
         let (observer, client, namespace) = (observer.clone(), client.clone(), arguments.namespace.clone());
         AbortOnDropHandle::new(tokio::spawn(async move { observer.watch(client, namespace.as_deref()).await }))
@@ -96,7 +96,7 @@ async fn lead(
         Events::start(client, Some(identity), limiter(arguments), Arc::clone(metrics))
     };
     let mut reconciler =
-        Reconciler::new(api, index, events, Arc::clone(metrics), arguments.settings(), arguments.carriers());
+        Reconciler::new(api, index, events, Arc::clone(metrics), arguments.settings(), arguments.shared.carriers());
     reconciler.dry_run = arguments.dry_run;
     let reconciler = Arc::new(reconciler);
     let mut workers = JoinSet::new();

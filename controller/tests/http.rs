@@ -15,6 +15,8 @@ use serde_json::{Value, json};
 use statefulset_scheduling_controller::args::Arguments;
 use statefulset_scheduling_controller::kube_api::REQUEST_TIMEOUT;
 use statefulset_scheduling_controller::run::run;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -534,20 +536,41 @@ async fn of_two_replicas_one_writes_and_the_other_takes_over() {
     second.stop().await;
 }
 
+/// Whether the controller's metrics say that it leads; one that has ended does not.
+async fn leads(address: SocketAddr) -> bool {
+    let scraped = async {
+        let mut stream = TcpStream::connect(address).await?;
+        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        std::io::Result::Ok(answer)
+    };
+    let answer = tokio::time::timeout(SOON, scraped).await.expect("it answers or refuses");
+    answer.is_ok_and(|answer| answer.lines().any(|line| line == "statefulset_scheduling_leading 1"))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_whose_lease_is_taken_writes_no_more_and_ends() {
     let fake = FakeApi::start(role()).await;
-    let controller = Controller::start(&fake, &["--leader-elect", "--identity=first"]);
+    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port is free");
+    let listen = format!("--listen={free}");
+    let controller = Controller::start(&fake, &["--leader-elect", "--identity=first", &listen]);
     fake.put(Resource::StatefulSets, statefulset("web", 3, Some(GANG)));
     until_in_step(&fake, "web", 3).await;
     fake.wait_for(|view| view.watches(Resource::Leases) == 1, SOON).await;
+    assert!(leads(free).await, "it says that it leads");
     fake.modify(Resource::Leases, "statefulset-scheduling-system", "statefulset-scheduling-controller", |lease| {
         lease["spec"]["holderIdentity"] = "somebody-else".into();
     });
+    // The watch of the Lease and that of the StatefulSet would race: what it knows of the Lease comes first.
+    let deposed = async { while leads(free).await {} };
+    tokio::time::timeout(SOON, deposed).await.expect("it learns of it");
+    fake.reset_log();
     scale(&fake, "web", 5);
     let ended = tokio::time::timeout(Duration::from_secs(40), controller.task).await.expect("it ends");
     assert!(ended.expect("it does not panic").expect_err("it tells").to_string().contains("lease was lost"));
-    // The watch of the Lease and that of the StatefulSet race: at most one write may have been let through.
+    let but_events = [Resource::Workloads, Resource::PodGroups, Resource::StatefulSets];
+    assert!(fake.writes().iter().all(|write| !but_events.contains(&write.resource)), "{:?}", fake.writes());
     assert!(!fake.look(|view| in_step(view, "web", 5)));
 }
 

@@ -190,7 +190,7 @@ fn the_deployment_says_what_the_controller_understands() {
     assert_eq!(arguments.lease_name, text(&deployment["metadata"]["name"]));
     let ports = array(container, "/ports");
     assert_eq!(ports.len(), 1);
-    assert_eq!(ports[0]["containerPort"], arguments.listen.port());
+    assert_eq!(ports[0]["containerPort"], arguments.shared.listen.port());
     let image = text(&container["image"]);
     assert!(image.ends_with(concat!(":v", env!("CARGO_PKG_VERSION"))), "{image}");
 }

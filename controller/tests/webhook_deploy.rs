@@ -131,7 +131,7 @@ fn the_api_server_calls_the_service_by_the_name_that_the_certificate_is_for() {
     let ports = array(&template["spec"]["containers"][0]["ports"]);
     let port = |name: &Value| ports.iter().find(|port| port["name"] == *name).map(|port| &port["containerPort"]);
     assert_eq!(port(&service["spec"]["ports"][0]["targetPort"]), Some(&arguments.tls_listen.port().into()));
-    assert_eq!(port(&"http".into()), Some(&arguments.listen.port().into()));
+    assert_eq!(port(&"http".into()), Some(&arguments.shared.listen.port().into()));
 }
 
 #[test]

@@ -200,16 +200,20 @@ function queries(all) {
 }
 
 /** The flags and the environment variables of a source. */
-function argumentsOf(path) {
-  const found = [...read(path).matchAll(/#\[arg\(long(?: = "([\w-]+)")?(?:, ([^]*?))?\)\]\s*pub (\w+):/g)];
+function argumentsOf(source) {
+  const found = [...source.matchAll(/#\[arg\(long(?: = "([\w-]+)")?(?:, ([^]*?))?\)\]\s*pub (\w+):/g)];
   const flags = found.map(([, name, , field]) => `--${name ?? field.replaceAll('_', '-')}`);
   const variables = found.map(([, , rest]) => rest?.match(/env = "(\w+)"/)?.[1]);
   return { flags: new Set(flags), variables: new Set(variables) };
 }
 
+const CONTROLLER_ARGS = read('controller/src/args.rs');
+/** What both are told: the struct that each flattens. */
+const [SHARED_ARGS] = CONTROLLER_ARGS.match(/pub struct Shared \{[^]*?\n\}/);
+
 const ARGUMENTS = {
-  [CONTROLLER]: argumentsOf('controller/src/args.rs'),
-  [WEBHOOK]: argumentsOf('controller/src/webhook/args.rs'),
+  [CONTROLLER]: argumentsOf(CONTROLLER_ARGS),
+  [WEBHOOK]: argumentsOf(SHARED_ARGS + read('controller/src/webhook/args.rs')),
 };
 const settings = new Set(
   [...read('core/src/admission/settings.rs').matchAll(/settings\.(?:string|strings|bool)\("(\w+)"\)/g)].map(([, name]) => name),

@@ -12,9 +12,10 @@ use super::Finding;
 use super::apis::{PROBE, dry_run};
 use crate::snapshot::explain;
 
-const INSTALL: &str = "kubectl apply -k deploy/kubewarden";
-const ANSWER: &str = "see why the policy server does not answer: kubectl -n kubewarden get pods, logs; in an emergency \
-                      deploy/kubewarden/README.md says how all of it is switched off";
+const INSTALL: &str = "kubectl apply -k deploy/kubewarden, or deploy/webhook where no admission engine runs";
+const ANSWER: &str = "see why the policy server, or the webhook, does not answer: kubectl -n kubewarden get pods, logs, or -n \
+                      statefulset-scheduling-system; in an emergency the README.md of deploy/kubewarden or \
+                      deploy/webhook says how all of it is switched off";
 
 /// What an API server says of a webhook that fails.
 const WEBHOOK_FAILED: [&str; 2] = ["failed calling webhook", "internal server error"];
@@ -121,8 +122,8 @@ async fn holds_pods(client: &Client, namespace: &str) -> anyhow::Result<Finding>
         }
         Err(message) if message.contains("held: ") => Finding::broken(
             format!("the policy cannot read StatefulSets: {message}"),
-            "bind the ClusterRole statefulset-scheduling-policy to the ServiceAccount of the policy server: \
-             deploy/kubewarden/rbac.yaml",
+            "bind the ClusterRole statefulset-scheduling-policy to the ServiceAccount of the policy server, as \
+             deploy/kubewarden/rbac.yaml does, or that of the webhook, as deploy/webhook/rbac.yaml does",
         ),
         Err(message) => refused("whether the policy holds pods cannot be told", &message, namespace),
         Ok(_) => Finding::broken("no policy puts pods into their group: they are created without it", INSTALL),

@@ -1,6 +1,7 @@
 //! A pod of a StatefulSet, as far as it matters to its group.
 
 use k8s_openapi::api::core::v1::Pod;
+use statefulset_scheduling_core::api;
 
 /// A pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,7 +50,6 @@ impl Member {
 
     /// Its place among the pods of a StatefulSet, from 0; none where its name tells of none.
     pub fn index(&self, statefulset: &str, start: i32) -> Option<i64> {
-        let ordinal: i64 = self.name.strip_prefix(statefulset)?.strip_prefix('-')?.parse().ok()?;
-        ordinal.checked_sub(i64::from(start))
+        api::ordinal(&self.name, statefulset)?.checked_sub(i64::from(start))
     }
 }

@@ -6,26 +6,16 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use statefulset_scheduling_core::admission::{DEFAULT_CONTROLLER, DEFAULT_STATEFULSET_CONTROLLERS, Settings};
-use statefulset_scheduling_core::gates::FeatureGates;
 
-use crate::args::{CarrierName, LogFormat, carriers};
+use crate::args::Shared;
 
 /// Answers an API server's admission webhooks, where no admission engine runs the policy.
 #[derive(Args, Clone, Debug)]
 #[command(args_override_self = true)]
 pub struct Arguments {
-    /// Feature gates: `WorkloadWithStatefulSet=true|false,DRAWorkloadResourceClaims=true|false`; the
-    /// controller must be told the same, as with all that it has, too.
-    #[arg(long, env = "FEATURE_GATES", default_value = "")]
-    pub feature_gates: FeatureGates,
-
-    /// Where intents are read from.
-    #[arg(long, env = "CARRIERS", value_delimiter = ',', default_values_t = [CarrierName::Field, CarrierName::Annotation])]
-    pub carriers: Vec<CarrierName>,
-
-    /// Whether pods get an ownerReference to their PodGroup.
-    #[arg(long, env = "POD_GROUP_OWNER_REFERENCE")]
-    pub pod_group_owner_reference: bool,
+    /// What the controller is told, too.
+    #[command(flatten)]
+    pub shared: Shared,
 
     /// The users that the controller is: they alone may change a binding.
     #[arg(long = "controller-user", env = "CONTROLLER_USERS", value_delimiter = ',',
@@ -73,25 +63,17 @@ pub struct Arguments {
     /// How many reviews are answered at once.
     #[arg(long, env = "CONCURRENCY", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
     pub concurrency: u16,
-
-    /// Where `/healthz`, `/readyz` and `/metrics` are served.
-    #[arg(long, env = "LISTEN", default_value = "0.0.0.0:8080")]
-    pub listen: SocketAddr,
-
-    /// The form of the log.
-    #[arg(long, env = "LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
-    pub log_format: LogFormat,
 }
 
 impl Arguments {
     /// The policy's settings.
     pub fn settings(&self) -> Settings {
         Settings {
-            feature_gates: self.feature_gates,
-            carriers: carriers(&self.carriers),
+            feature_gates: self.shared.feature_gates,
+            carriers: self.shared.carriers(),
             controllers: self.controller_users.clone(),
             statefulset_controllers: self.statefulset_controller_users.clone(),
-            pod_group_owner_reference: self.pod_group_owner_reference,
+            pod_group_owner_reference: self.shared.pod_group_owner_reference,
         }
     }
 

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+
+use crate::metrics;
 
 /// What became of something.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -83,9 +85,7 @@ impl Metrics {
     /// # Errors
     /// They cannot be written.
     pub fn print(&self) -> std::result::Result<String, std::fmt::Error> {
-        let mut out = String::new();
-        text::encode(&mut out, &self.registry)?;
-        Ok(out)
+        metrics::print(&self.registry)
     }
 }
 

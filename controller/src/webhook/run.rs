@@ -58,7 +58,7 @@ impl Webhook {
         };
         Ok(Self {
             reviews: bind(arguments.tls_listen).await?,
-            probes: bind(arguments.listen).await?,
+            probes: bind(arguments.shared.listen).await?,
             arguments,
             limits: Limits::default(),
             files_interval: files::INTERVAL,

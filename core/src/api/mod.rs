@@ -19,7 +19,7 @@ pub use annotation::{AnnotationError, MAX_ANNOTATION_DEPTH, MAX_ANNOTATION_LENGT
 pub use carrier::{Carrier, Carriers, Intent, SCHEDULING_ANNOTATION, both_carriers, carried, has_intent, intent};
 pub use configuration::{StatefulSetSchedulingConfiguration, decode_configuration};
 pub use owner::ControllerOwner;
-pub use pod::PodView;
+pub use pod::{PodView, ordinal};
 pub use selector::label_selector;
 pub use statefulset::{PodManagementPolicy, PodResourceClaim, PodTemplate, StatefulSet};
 pub use view::{Level, Member, View, ViewError};

@@ -95,11 +95,15 @@ impl<'a> PodView<'a> {
 
     /// Its ordinal among the pods of `statefulset`; none where its name is not of that form.
     pub fn ordinal(&self, statefulset: &str) -> Option<i64> {
-        let name = self.name()?;
-        let digits = name.strip_prefix(statefulset)?.strip_prefix('-')?;
-        let canonical = digits.bytes().all(|byte| byte.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
-        digits.parse().ok().filter(|_| canonical)
+        ordinal(&self.name()?, statefulset)
     }
+}
+
+/// The ordinal of the pod `name` among the pods of `statefulset`; none where its name is not of that form.
+pub fn ordinal(name: &str, statefulset: &str) -> Option<i64> {
+    let digits = name.strip_prefix(statefulset)?.strip_prefix('-')?;
+    let canonical = digits.bytes().all(|byte| byte.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
+    digits.parse().ok().filter(|_| canonical)
 }
 
 #[cfg(test)]
